@@ -23,7 +23,8 @@ from backedge.compat import format_of, read
 from backedge.context import Context
 from backedge.core import commands as c
 from backedge.core.briefing import Notice, notices
-from backedge.core.errors import AgentError, FeedbackRefused, IllegalCommand, NotFound, RunHeld
+from backedge.core.errors import AgentError, BackedgeError, FeedbackRefused, IllegalCommand, NotFound, RunHeld
+from backedge.core.escalation.deadlines import next_due
 from backedge.core.escalation.packet import Packet, packet
 from backedge.core.events import Event, LoopOpened
 from backedge.core.events import RefusedFeedback as Refused
@@ -170,6 +171,27 @@ class Engine:
         self._inner.require_open()
         runs = dict.fromkeys(each.run for each in await self.journal.open_escalations())
         return [await self._inner.state_of(run) for run in runs]
+
+    @property
+    def clock(self) -> Clock:
+        """The clock by which questions become due."""
+        return self._inner.clock
+
+    async def keep_deadlines(self) -> float | None:
+        """Remind people of open questions, and let those expire that nobody answers, in runs that no process executes: one
+        that executes a run does this itself. Returns when this has to be called again; None if nothing becomes due."""
+        times, now = [], self.clock.now()
+        for run in dict.fromkeys(each.run for each in await self.journal.open_escalations()):
+            due: float | None = None
+            with suppress(BackedgeError):  # a run that cannot be read, or that another process changes now
+                due = next_due(await self._inner.state_of(run))
+                if due is not None and due <= now and await self.journal.holder(run) is None:
+                    await self._inner.submit(run, c.Proceed())
+                    due = next_due(await self._inner.state_of(run))
+            if due is not None:
+                # What is still due is up to the process that executes the run. It may end before it has done it.
+                times.append(due if due > now else now + inner.HOLDER_INTERVAL)
+        return min(times, default=None)
 
     def allow(self, attempts: int | None) -> None:
         """Let this many more attempts start, to go step by step; None removes the restriction."""

@@ -47,7 +47,8 @@ class Step:
 
     `when` has conditions such as "plan:/ui == true": if one is not met the step is skipped, and what needs it runs without
     it. `repeat` is `{"until": condition, "max": times}`; with `"to": step` that step gets a fix_request if the repeats are
-    not enough. `group` names a set of steps: a step that needs the group needs all of them.
+    not enough. `group` names a set of steps: a step that needs the group needs all of them. `for_roles` names the people who
+    are asked about the step.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Step:
     question: str = ""
     plans: bool | Mapping[str, bool] = False
     on_worse: Literal["keep", "rollback"] | None = None
+    for_roles: Names = ()
 
 
 class Workflow:
@@ -81,6 +83,9 @@ class Workflow:
     `agents` registers agents for steps that are added during a run. There are never more than `max_steps` steps.
     `on_protected` says whose approval a changed test needs if a judge asks about it. With `on_worse="rollback"`, a rework
     that leaves more or graver findings than before is rolled back; a judge may say it for reworks of its own findings.
+    `roles` has the categories of findings that each role of people is asked about. `notify` has the channels on which people
+    are told, and `expire` what happens if nobody answers, both as in the workflow file, with times in seconds; messages are
+    sent by `backedge notify` or `backedge serve`.
     """
 
     def __init__(
@@ -103,6 +108,9 @@ class Workflow:
         on_protected: Literal["review", "ask", "refuse"] = "review",
         on_worse: Literal["keep", "rollback"] = "keep",
         max_steps: int = core.MAX_STEPS,
+        roles: Mapping[str, Names] | None = None,
+        notify: Sequence[Mapping[str, Any]] = (),
+        expire: Mapping[str, Any] | None = None,
         agents: Mapping[str, Executor] | None = None,
     ) -> None:
         problems = _name_problems(name)
@@ -142,6 +150,9 @@ class Workflow:
             on_protected=on_protected,
             on_worse=on_worse,
             max_steps=max_steps,
+            roles=roles,
+            notify=notify,
+            expire=expire,
         )
         self.agents |= _measuring(self.definition, checks or {})
 

@@ -90,7 +90,55 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         [
             "3:1: zzz: unknown key: use one of: name, profile, phases, scope, limits, routes, on_breach, new_findings, "
             "agreement, authority, kinds, checks, gates, on_protected, on_error, on_worse, max_steps, protects, room, sandbox, "
-            "baseline, agents, prices, redact, stories, steps"
+            "baseline, agents, prices, redact, roles, notify, expire, stories, steps"
+        ],
+    ),
+    (
+        "a channel without an address",
+        FINE + "notify: [{on: [opened]}]\n",
+        ["3:10: notify[0]: missing: expected to or command"],
+    ),
+    (
+        "a misspelt occasion",
+        FINE + "notify:\n  - {to: x, on: [open]}\n",
+        ["4:18: notify[0].on[0]: got the text 'open': did you mean 'opened'?"],
+    ),
+    (
+        "a misspelt key of a channel",
+        FINE + "notify:\n  - {to: x, reminds: [30m]}\n",
+        ["4:13: notify[0].reminds: unknown key: did you mean 'remind'?"],
+    ),
+    (
+        "quiet hours that are none",
+        FINE + "notify:\n  - {to: x, quiet: 22-7}\n",
+        ["4:20: notify[0].quiet: got the text '22-7', expected hours such as 22:00-07:00"],
+    ),
+    (
+        "quiet hours in a zone that does not exist",
+        FINE + "notify:\n  - {to: x, quiet: 22:00-07:00 Europe/Berlim}\n",
+        ["4:20: notify[0].quiet: unknown time zone 'Europe/Berlim': use a name such as Europe/Berlin"],
+    ),
+    (
+        "a channel for a role that nobody has",
+        "name: w\nsteps: {a: {run: [x], for: security}}\nnotify:\n  - {to: x, for: secuirty}\n",
+        ["4:18: notify[0].for: notify 1 is for 'secuirty', but no question is: did you mean 'security'?"],
+    ),
+    (
+        "a step for a role that is not declared",
+        "name: w\nsteps: {a: {run: [x], for: secuirty}}\nroles: {security: []}\n",
+        ["2:23: steps.a.for: step 'a' is for 'secuirty', which is not in roles: did you mean 'security'?"],
+    ),
+    (
+        "an expiry that would go on for ever",
+        FINE + "expire: {after: 24h, choice: continue}\n",
+        ["3:30: expire.choice: got the text 'continue': use one of: skip, accept, cancel"],
+    ),
+    (
+        "an expiry without a time",
+        FINE + "expire: {choice: skip, only: [hihg]}\n",
+        [
+            "3:1: expire.after: missing: expected a number above 0, or text like 90s, 10m or 1h",
+            "3:31: expire.only[0]: got the text 'hihg': did you mean 'high'?",
         ],
     ),
     (

@@ -16,6 +16,7 @@ from backedge.core.prices import Price
 from backedge.core.workflow.checks import Check, Gate
 from backedge.core.workflow.definition import PassRule, Repeat, Workflow
 from backedge.core.workflow.limits import Limits
+from backedge.core.workflow.notify import Channel, Expiry
 from backedge.core.workflow.routes import RouteRule
 from tests.config.files import EXAMPLE, problems, read, step
 
@@ -76,6 +77,11 @@ agents:
   fun: {python: "agents.more:Coder.work"}
   boss: {human: true, prompt: prompts/code.md}
 redact: [API_KEY]
+roles: {security: [injection], legal: []}
+notify:
+  - {to: "${SLACK_URL}", on: [opened, decided], for: security, remind: [30m, 4h], quiet: "22:00-07:00", secret: HOOK}
+  - {command: [notify-send, "{title}"]}
+expire: {after: 24h, choice: skip, only: [low]}
 prices: {gpt: {input: 1.25, cached_input: 0.125, output: 10}, gemini: {input: 0, output: 2}}
 checks:
   units: {compare: ["plan:/units", "code:/units"], rule: subset, resolve: authority, authority: [plan], severity: low}
@@ -114,6 +120,7 @@ steps:
     passes_if: {critical: 0, high: 2.0}
     limits: {rounds_per_loop: 1, same_finding: false}
     complete: true
+    for: [security, legal]
     on_worse: keep
     on_doubt: rerun
     accepts: {code: schemas/plan.json}
@@ -167,6 +174,13 @@ def test_every_key_at_the_top_arrives(everything: WorkflowFile) -> None:
         RouteRule("code", keywords=("typo", "null pointer")),
     )
     assert made.on_breach == "skip"
+    assert made.roles == (("security", ("injection",)), ("legal", ()))
+    assert made.notify == (
+        Channel("${SLACK_URL}", (), ("opened", "decided"), "security", (1800.0, 14_400.0), "22:00-07:00", "HOOK"),
+        Channel("", ("notify-send", "{title}")),
+    )
+    assert made.expire == Expiry(86_400.0, "skip", (Severity.LOW,))
+    assert {step.name: step.for_roles for step in made.steps if step.for_roles} == {"review": ("security", "legal")}
     assert made.on_protected == "ask"
     assert (made.on_worse, [(step.name, step.on_worse) for step in made.steps if step.on_worse]) == (
         "rollback",
@@ -388,3 +402,28 @@ def test_a_rollback_of_functions_restores_only_outputs(tmp_path: Path, top: str,
     (told,) = read(text, tmp_path).warnings
     assert "a rollback restores only the output of code: it is not known which files a Python function changes" in told
     assert read(text.replace("rollback", "keep"), tmp_path).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("channel", "warning"),
+    [
+        ("{to: slack://a/b/c}", "this address may have a secret in it"),
+        ("{to: 'https://hooks.slack.com/services/T0/B0/XYZ'}", "this address may have a secret in it"),
+        ("{to: ops@example.com}", "this address has no scheme"),
+        ("{to: 'slack://${TOKENS}', secret: HOOK}", "slack:// messages are not signed"),
+        ("{to: 'https://example.com/hook', secret: HOOK}", ""),
+        ("{to: '${SLACK_URL}'}", ""),
+        ("{command: [notify-send, '{title}']}", ""),
+    ],
+)
+def test_an_address_that_is_probably_wrong_is_named(channel: str, warning: str, tmp_path: Path) -> None:
+    (tmp_path / "backedge.yaml").write_text(f"steps: {{a: {{run: ['true'], writes: []}}}}\nnotify:\n  - {channel}\n")
+    found = [each for each in load(tmp_path / "backedge.yaml").warnings if "notify" in each]
+    assert [":3:" in each and warning in each for each in found] == ([True] if warning else [])
+    assert "XYZ" not in "".join(found)
+
+
+def test_an_address_that_needs_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("backedge.config.notify.find_spec", lambda _: None)
+    (tmp_path / "backedge.yaml").write_text("steps: {a: {run: ['true']}}\nnotify:\n  - {to: 'slack://${TOKENS}'}\n")
+    assert any("pip install 'backedge[notify]'" in each for each in load(tmp_path / "backedge.yaml").warnings)

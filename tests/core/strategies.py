@@ -49,6 +49,7 @@ from backedge.core.value import replace
 from backedge.core.workflow.build import with_approvers
 from backedge.core.workflow.definition import DEFAULT_PHASES, PassRule, Policy, Step, Thresholds, Workflow
 from backedge.core.workflow.limits import NAMES, Limits
+from backedge.core.workflow.notify import EXPIRY_CHOICES, Channel, Expiry
 from backedge.core.workflow.profiles import PROFILES
 from backedge.core.workflow.routes import RouteRule
 from backedge.core.workflow.validate import problems_of
@@ -170,12 +171,19 @@ def a_workflow(pick: Pick, most: int = 8) -> Workflow:
         agreement=one_of(pick, ("all", "first", "authority")),
         authority=(one_of(pick, steps).name,),
         on_worse=one_of(pick, ("keep", "rollback")),
+        notify=(Channel("x", remind=(20.0, 90.0)),) if rarely(pick, 3) else (),
+        expire=an_expiry(pick) if rarely(pick, 3) else None,
     )
     if problems_of(workflow):
         # These limits do not bound the run: use the defaults.
         workflow = msgspec.structs.replace(workflow, limits=Limits(), steps=tuple(map(_without_limits, steps)))
     assert not problems_of(workflow), problems_of(workflow)
     return workflow
+
+
+def an_expiry(pick: Pick) -> Expiry:
+    """What happens to questions that nobody answers."""
+    return Expiry(60.0, one_of(pick, EXPIRY_CHOICES), one_of(pick, (Expiry(1.0, "skip").only, tuple(Severity))))
 
 
 def with_lone_bound(pick: Pick, workflow: Workflow) -> Workflow:

@@ -86,6 +86,10 @@ class InboxItem(EscalationReport, frozen=True):
     """Seconds since the epoch."""
     due_at: float | None = None
     """When the answer is due by `response_timeout`, in seconds since the epoch."""
+    expires_at: float | None = None
+    """When `default` is chosen if nobody has answered; None if only people can answer."""
+    default: str = ""
+    """The choice that `expire` makes."""
     overdue: bool = False
     """Whether that time has passed, whether or not a process executes the run."""
     choices: tuple[PacketOption, ...] = ()
@@ -174,6 +178,8 @@ def inbox_item(
         workflow=state.workflow.name,
         opened_at=packet.opened_at,
         due_at=told.due_at,
+        expires_at=told.expires_at,
+        default=told.default,
         overdue=told.due_at is not None and told.due_at <= now,
         choices=(*told.options, HISTORY),
         numbers=told.numbers,

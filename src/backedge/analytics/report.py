@@ -189,6 +189,8 @@ class EscalationReport(Shape, frozen=True):
     words: tuple[str, ...] = ()
     """The choices in the words of the question, such as approve and reject, the recommended one first; none once it is
     decided."""
+    for_roles: tuple[str, ...] = ()
+    """The roles of the people who are asked; empty for everybody."""
 
 
 class RefusalReport(Shape, frozen=True):
@@ -559,6 +561,7 @@ def escalation_report(state: RunState, packet: Escalation, history: LoopHistory)
         decided.option if decided else None,
         "" if decided else sentence(state, packet, history),
         () if decided else choice_words(state, packet),
+        packet.for_roles,
     )
 
 

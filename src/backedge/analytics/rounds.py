@@ -248,7 +248,9 @@ class _Fold:
                 if current is not None and HUMAN in current.shares:
                     current.delivered = True
                 self._note(loop, event)
-            case e.EscalationDecided() if event.escalation in self._asked:
+            case e.EscalationReminded() | e.EscalationExpired() | e.EscalationDecided() if (
+                event.escalation in self._asked
+            ):
                 self._note(self._asked[event.escalation], event)
             case e.LoopClosed():
                 self._note(event.loop, event)

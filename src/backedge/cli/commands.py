@@ -36,6 +36,7 @@ TOPICS: dict[str, dict[str, tuple[str, str]]] = {
         "inbox": ("look", "List the open escalations of all runs."),
         "decide": ("decide", "Answer an escalation."),
         "feedback": ("answer", "Raise, acknowledge, list, reclassify, resolve, escalate or withdraw feedback."),
+        "notify": ("notify", "Send the messages about questions that are due, or a test message."),
         "context": ("context", "Read the state of a run by path, and store your own values."),
     },
     "Stories": {

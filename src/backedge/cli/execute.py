@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -373,11 +373,15 @@ async def _executed(
         # A signal that was ignored when we started (nohup) stays ignored.
         if signal.getsignal(each) is not signal.SIG_IGN:
             loop.add_signal_handler(each, interrupted)
-    async with progress, engine, _page(engine, spot, execution, progress):
+    async with progress, engine, _page(engine, spot, execution, progress), AsyncExitStack() as beside:
         engine.subscribe(progress.tell)
         if execution.step:
             engine.allow(0)
         going = await _begun(begin(engine), stop)
+        if (await going.state()).workflow.notify:
+            from backedge.project.notifying import notifying
+
+            await beside.enter_async_context(notifying(engine, spot, warn=progress.remark))
         rest = asyncio.create_task(_rested(engine, going, spot, progress, execution))
         stopped = asyncio.create_task(stop.wait())
         done, _ = await asyncio.wait({rest, stopped}, return_when=asyncio.FIRST_COMPLETED)

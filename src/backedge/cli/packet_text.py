@@ -114,6 +114,12 @@ def _since(item: InboxItem, now: float) -> str:
     waits = f"asked {ago(now - item.opened_at)} ago"
     if item.blocking or item.severity == "critical":
         waits += "; the whole run waits for your answer"
+    if item.for_roles:
+        waits = f"for {one_line(' or '.join(item.for_roles))}, {waits}"
+    if item.expires_at is not None:
+        left = item.expires_at - now
+        when = f"in {ago(left)}" if left > 0 else "as soon as a process looks"
+        waits += f"; if nobody answers, {item.default} is chosen {when}"
     if item.due_at is None:
         return waits
     if item.overdue:

@@ -18,7 +18,7 @@ from backedge.core.events import Event
 from backedge.core.feedback.undoable import words_of
 from backedge.core.model import HUMAN, Resolution
 from backedge.core.state.run import ASKED
-from backedge.core.text import counted, finding_ids
+from backedge.core.text import counted, duration, finding_ids
 from backedge.core.wording import tests_text
 from backedge.reading.evidence_words import BEFORE
 
@@ -92,7 +92,8 @@ def _open_questions(items: Sequence[InboxItem], page: Page) -> Iterator[str]:
         yield from ("", "open")
     for item in items:
         overdue = " (overdue)" if item.overdue else ""
-        yield from page.own_line(f"{item.id}{overdue}: {item.sentence}", 2)
+        roles = f" for {page.cut(' or '.join(item.for_roles), 60)}" if item.for_roles else ""
+        yield from page.own_line(f"{item.id}{roles}{overdue}: {item.sentence}", 2)
         yield from material_lines(item, page)
 
 
@@ -302,7 +303,12 @@ def _event_words(event: Event, page: Page) -> str:
             return f"overdue: limit {event.breach}"
         case e.EscalationOpened():
             asks = "asks a person" if event.reason == ASKED else f"asked: {page.cut(event.reason, 200)}"
-            return f"{event.escalation} {asks}"
+            roles = f" (for {page.cut(' or '.join(event.for_roles), 60)})" if event.for_roles else ""
+            return f"{event.escalation} {asks}{roles}"
+        case e.EscalationReminded():
+            return f"{event.escalation}: reminded after {duration(max(event.after))}"
+        case e.EscalationExpired():
+            return f"{event.escalation} was not answered in time{'' if event.choice else ', and stays open'}"
         case e.EscalationDecided():
             return f"{event.escalation} decided: {_choice(event)}"
         case e.LoopClosed():

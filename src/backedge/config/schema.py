@@ -31,6 +31,7 @@ from backedge.core.model import Kind, Severity
 from backedge.core.workflow.checks import BOUNDS, RESOLUTIONS, RULES
 from backedge.core.workflow.definition import PASS_RULES
 from backedge.core.workflow.limits import LIMITS, OF_THE_RUN
+from backedge.core.workflow.notify import EXPIRY_CHOICES, OCCASIONS, QUIET
 from backedge.core.workflow.profiles import PROFILES
 from backedge.core.workflow.routes import ROUTE_KEYS
 
@@ -267,6 +268,11 @@ _STEP = record(
             "Before this judge with `report: exitcode` passes, it must notice that a changed file is broken; if it does not, "
             "it is blind to that file."
         ),
+        "for": words(
+            "The roles of the people who are asked about this step; by default everybody.",
+            "security",
+            ["security", "legal"],
+        ),
         "complete": flag("A judge that lists everything it finds: a finding that it does not repeat is fixed."),
         **_OPTIONS,
     },
@@ -399,6 +405,49 @@ _STORIES = record(
     {"folder": "stories", "worktree": True},
 )
 
+_CHANNEL = record(
+    "An address or a command that is told about questions.",
+    {
+        "to": text(
+            "A web hook (https://…), or an address of another service as apprise writes it (slack://…, mailto://…); ${NAME} "
+            "stands for an environment variable.",
+            "${SLACK_URL}",
+            "https://example.com/hook",
+        ),
+        "command": arguments(
+            "A program and its arguments, with placeholders such as {title}; it gets the message as JSON on stdin.",
+            ["notify-send", "{title}"],
+        ),
+        "on": listed(
+            "What it is told; by default opened and expired, and its own reminders.",
+            choice("An occasion.", *OCCASIONS),
+            ["opened", "decided"],
+            least=1,
+        ),
+        "for": text("The role whose questions it is told; by default all questions.", "security"),
+        "remind": listed(
+            "When to remind of a question that is still open, counted from when it was opened.",
+            duration("A time.", "30m"),
+            ["30m", "4h"],
+        ),
+        "quiet": text(
+            "The hours in which nothing is sent: messages wait until they end. Local time, or that of a zone.",
+            "22:00-07:00",
+            "22:00-07:00 Europe/Berlin",
+            title="hours such as 22:00-07:00",
+            pattern=QUIET,
+        ),
+        "secret": text(
+            "The environment variable with the secret that signs messages to a web hook.",
+            "HOOK_SECRET",
+            title="the name of an environment variable",
+            pattern=VARIABLE,
+        ),
+    },
+    {"to": "${SLACK_URL}", "for": "security", "remind": ["30m", "4h"], "quiet": "22:00-07:00"},
+    oneOf=required_one("to", "command"),
+)
+
 _POLICY = "What happens to findings that a judge could have made earlier"
 
 SCHEMA: Schema = {
@@ -511,6 +560,29 @@ SCHEMA: Schema = {
                 "Environment variables whose values, of 6 characters or more, are removed from everything written or shown.",
                 text("A name.", title="the name of an environment variable", pattern=VARIABLE),
                 ["ANTHROPIC_API_KEY"],
+            ),
+            "roles": mapped(
+                "The roles of people, each with the categories of findings that it is asked about.",
+                words("The categories; [] if only steps name the role.", ["authorization", "injection"]),
+                {"security": ["authorization", "injection"], "legal": []},
+                keys=NAMES,
+            ),
+            "notify": listed("Who is told about questions to people, and how.", _CHANNEL),
+            "expire": record(
+                "What happens to a question that nobody answers; where this may not decide, people are reminded once.",
+                {
+                    "after": duration("How long people have to answer.", "24h"),
+                    "choice": choice(
+                        "The choice that is then made: never accept or cancel for anything critical.", *EXPIRY_CHOICES
+                    ),
+                    "only": listed(
+                        "The severities that it decides; by default medium and low.",
+                        choice("A severity.", *map(str, Severity)),
+                        ["medium", "low"],
+                    ),
+                },
+                {"after": "24h", "choice": "skip", "only": ["medium", "low"]},
+                required=["after", "choice"],
             ),
             "stories": _STORIES,
             "steps": mapped("The steps by name, in order.", _STEP, keys=NAMES, least=1),

@@ -14,6 +14,7 @@ from backedge.config.core_problems import flaw_of
 from backedge.config.evidence import UNPROTECTED, EvidenceSpec, evidence_of
 from backedge.config.finding import FILE_NAMES
 from backedge.config.measures import comparing_agents
+from backedge.config.notify import channels_of, expiry_of, warn_of_channels
 from backedge.config.phases import check_phases
 from backedge.config.prices import check_costs, prices_of
 from backedge.config.problems import FILE_NAME, Flaw, Problem, WorkflowFileError
@@ -141,6 +142,7 @@ def _built(source: Source, path: Path, inspect: Inspect | None) -> WorkflowFile 
     if not evidence.protects:
         source.warn(("protects",), UNPROTECTED)
     warn_of_unwatched_files(source, definition.steps, agents)
+    warn_of_channels(source)
     prices = prices_of(source.value)
     check_costs(source, workers, prices)
     return WorkflowFile(path, source.folder, definition, agents, extras, redact, named, stories, evidence, prices)
@@ -173,6 +175,9 @@ def _definition(source: Source, steps: Sequence[tuple[Step, Mapping[str, object]
             on_protected=value.get("on_protected", "review"),
             on_worse=value.get("on_worse", "keep"),
             max_steps=value.get("max_steps", MAX_STEPS),
+            roles=value.get("roles"),
+            notify=channels_of(source),
+            expire=expiry_of(source),
         )
     except WorkflowError as error:
         located = [flaw_of(problem, source) for problem in error.problems]

@@ -12,6 +12,7 @@ from backedge.core.context import read_feedback, restore_checkpoint, save_checkp
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound, WorkflowError
 from backedge.core.escalation.answering import decide_escalation, outcome_by_hand, reclassify, with_plain_choice
 from backedge.core.escalation.by_hand import escalate_by_hand, open_loop, resolve_loop, withdraw_loop
+from backedge.core.escalation.expiring import keep_deadlines
 from backedge.core.escalation.opening import escalate_step
 from backedge.core.evidence.delivered import judged_files, with_later_tree
 from backedge.core.evidence.protected import answer_as_reviewer, approval_problem, findings_of, with_rejections
@@ -106,7 +107,7 @@ def _apply(tx: Transaction, command: c.Command) -> None:
                 f"{command.name} was already imported as run {command.run!r}: there is nothing left to do"
             )
         case c.Proceed():
-            return
+            keep_deadlines(tx)
         case c.Recover():
             if state.ended is None and state.busy:
                 tx.add(e.RunRecovered(tx.now))

@@ -403,6 +403,8 @@ class EscalationOpened(Fact, frozen=True, tag="escalation_opened/1"):
     """Whether it asks about the files of a rollback that were edited since."""
     failed: tuple[str, ...] | None = None
     """The loops whose fix failed with the step. None in events of version 0.1: all that wait for the step."""
+    for_roles: tuple[str, ...] = ()
+    """The roles of the people who are asked; empty for everybody."""
 
 
 class LoopOverdue(Fact, frozen=True, tag="loop_overdue/1"):
@@ -410,6 +412,23 @@ class LoopOverdue(Fact, frozen=True, tag="loop_overdue/1"):
 
     loop: str
     breach: Breach
+
+
+class EscalationReminded(Fact, frozen=True, tag="escalation_reminded/1"):
+    """People were reminded of a question that is still open."""
+
+    escalation: str
+    after: tuple[float, ...]
+    """The due times that this reminder is for, in seconds after the question was opened: more than one if no process was
+    there at the earlier ones."""
+
+
+class EscalationExpired(Fact, frozen=True, tag="escalation_expired/1"):
+    """Nobody answered a question in the time that the workflow's `expire` sets."""
+
+    escalation: str
+    choice: str = ""
+    """The choice that is made instead; empty if people are only reminded."""
 
 
 class EscalationDecided(Fact, frozen=True, tag="escalation_decided/1"):
@@ -596,6 +615,8 @@ Event: TypeAlias = (
     | LoopClosed
     | EscalationOpened
     | LoopOverdue
+    | EscalationReminded
+    | EscalationExpired
     | EscalationDecided
     | StepSkipped
     | ConditionEvaluated

@@ -42,7 +42,17 @@ from backedge.engine.store import entry_of, events_of, outputs
 from backedge.engine.subscribers import Subscribers
 from backedge.ports import Claim, Claims, Restorable
 
-_TIMED = frozenset({e.AttemptFailed, e.AttemptLimited, e.EscalationOpened, e.EscalationDecided, e.RunResumed})
+_TIMED = frozenset(
+    {
+        e.AttemptFailed,
+        e.AttemptLimited,
+        e.EscalationOpened,
+        e.EscalationReminded,
+        e.EscalationExpired,
+        e.EscalationDecided,
+        e.RunResumed,
+    }
+)
 """The events that can set a time at which something is due."""
 LONGEST_SLEEP = 60.0
 """Seconds after which a run that waits looks at the clock again: the machine may have been suspended."""
@@ -360,7 +370,7 @@ class LiveRun:
         return resting(state) if known is not state else None if outcome == "running" else outcome
 
     def set_alarm(self) -> None:
-        """Wake up when the next retry or timeout is due."""
+        """Wake up when the next retry, timeout, reminder or expiry is due."""
         wake = next_wake(self.state, self.engine.clock.now()) if self.state.ended is None else None
         if self._alarm is not None:
             due, task = self._alarm

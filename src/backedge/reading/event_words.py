@@ -63,7 +63,8 @@ def _asked(event: e.EscalationOpened, state: RunState) -> Iterator[str]:
     loop = state.loop(event.loop) if event.loop else None
     words = choice_words(state, packet) if packet is not None else event.options
     about = event.loop or event.step or "the run"
-    yield f"? {event.escalation} about {about}: {shown(event.reason)} [{' | '.join(words)}]"
+    asked = f" for {shown(' or '.join(event.for_roles), 60)}" if event.for_roles else ""
+    yield f"? {event.escalation}{asked} about {about}: {shown(event.reason)} [{' | '.join(words)}]"
     known = loop is not None and loop.feedback is not None  # then its message was told when it was routed
     if packet is not None and not known and (event.loop or event.reason == ASKED):
         yield f"      {shown(sentence(state, packet, LoopHistory()), 200)}"
@@ -135,6 +136,11 @@ def line_of(event: Event, state: RunState) -> str:
         case e.LoopClosed():
             who = f" by {shown(event.resolution.by, 40)}" if event.resolution.by else ""
             return f"● {event.loop} {event.state}{who}"
+        case e.EscalationReminded():
+            return f"? {event.escalation} is still open after {duration(max(event.after))}: people are reminded"
+        case e.EscalationExpired():
+            then = f"{event.choice} follows" if event.choice else "it stays open, and people are reminded"
+            return f"? {event.escalation} was not answered in time: {then}"
         case e.EscalationDecided():
             who = f" by {shown(event.by, 40)}" if event.by else ""
             chosen = shown(event.option, 60) if event.option else event.choice

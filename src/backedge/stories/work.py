@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
@@ -131,8 +132,12 @@ class Work:
             self.troubled = True
             return Done(action, "blocked", trouble=str(error))
         try:
-            async with Engine(self.project.journal, max_parallel=256) as engine:
+            async with Engine(self.project.journal, max_parallel=256) as engine, AsyncExitStack() as beside:
                 engine.allow(0)
+                if self.source.definition.notify:
+                    from backedge.project.notifying import notifying
+
+                    await beside.enter_async_context(notifying(engine, self.project, warn=self.narrator.remark))
                 unsubscribe = engine.subscribe(follower.tell)
                 views = RunViews(lambda run: self.project.kept_file(run).parent, self.narrator.remark)
                 engine.subscribe(views.tell)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from backedge.core import events as e
 from backedge.core.escalation.policy import apply_policy
+from backedge.core.escalation.roles import roles_asked
 from backedge.core.evidence.values import ProtectedFile, RestoredFiles
 from backedge.core.feedback.loop import Loop
 from backedge.core.feedback.undoable import obstacle
@@ -13,6 +15,7 @@ from backedge.core.model import Breach, Question
 from backedge.core.state.run import ASKED, NO_APPROVER, Escalation, RunState
 from backedge.core.text import amount
 from backedge.core.transaction import Transaction
+from backedge.core.value import replace
 
 MOST_NAMED = 10
 """How many files a question names."""
@@ -76,33 +79,29 @@ def ask_person(tx: Transaction, loop: Loop) -> None:
     same loop."""
     for packet in [each for each in tx.state.escalations.values() if each.loop == loop.id and each.reason == ASKED]:
         withdraw(tx, packet, "replaced by a newer question")
-    tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), ASKED, ASKED_OPTIONS, loop=loop.id))
+    _open(tx, ASKED, ASKED_OPTIONS, loop=loop.id)
 
 
 def ask_to_do(tx: Transaction, step: str, about: Question) -> None:
     """Ask a person to do this step. Their answer is its outcome."""
-    tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), ASKED, DO_OPTIONS, step=step, about=about))
+    _open(tx, ASKED, DO_OPTIONS, step=step, about=about)
 
 
 def ask_to_verify(tx: Transaction, loop: Loop) -> None:
     """Ask a person whether the fix resolves their own feedback, because the target has no judges."""
-    tx.add(
-        e.EscalationOpened(
-            tx.now, tx.next_escalation(), "the fix waits for your verification", VERIFY_OPTIONS, loop=loop.id
-        )
-    )
+    _open(tx, "the fix waits for your verification", VERIFY_OPTIONS, loop=loop.id)
 
 
 def ask_approval(tx: Transaction, step: str, about: Question) -> None:
     """Ask a person to approve a step that is ready to start."""
     reason = f"{NO_APPROVER}: {step!r} runs only if a person approves it: approve or reject"
-    tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), reason, STEP_OPTIONS, step=step, about=about))
+    _open(tx, reason, STEP_OPTIONS, step=step, about=about)
 
 
 def ask_about_changes(tx: Transaction, changes: tuple[ProtectedFile, ...], reason: str) -> None:
     """Ask a person to answer for changes of protected files."""
     ids = tuple(each.id for each in changes)
-    tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), reason, PROTECTED_OPTIONS, protected=ids))
+    _open(tx, reason, PROTECTED_OPTIONS, protected=ids)
 
 
 def ask_about_files(tx: Transaction, workspaces: Mapping[str, RestoredFiles]) -> None:
@@ -115,7 +114,7 @@ def ask_about_files(tx: Transaction, workspaces: Mapping[str, RestoredFiles]) ->
                 reasons.append(f"{_listed(names)}{where}: {why}")
         reasons += [f"{found.problem}{where}"] if found.problem else []
     reason = f"the rollback has restored no file yet: {'; '.join(reasons)}"
-    tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), reason, FILES_OPTIONS, restores=True))
+    _open(tx, reason, FILES_OPTIONS, restores=True)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -129,7 +128,7 @@ def escalate_refused(tx: Transaction, source: str, reason: str, message: str) ->
     if not _about_refused(tx, source, message):
         told = f"refused feedback of {source!r}: {reason}; it said: {message or 'nothing'}"
         number = len(tx.state.refused)
-        tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), told, REFUSED_OPTIONS, refused=number))
+        _open(tx, told, REFUSED_OPTIONS, refused=number)
 
 
 def withdraw_refused(tx: Transaction, source: str, message: str) -> None:
@@ -155,18 +154,7 @@ def escalate_step(tx: Transaction, step: str, breach: Breach | None, reason: str
 
 def escalate_vote(tx: Transaction, step: str, loop: str, breach: Breach | None, reason: str, last: bool) -> None:
     """Hand over a target of a choice that cannot take a position. The others still choose, unless it is the last one."""
-    tx.add(
-        e.EscalationOpened(
-            tx.now,
-            tx.next_escalation(),
-            reason,
-            VOTE_OPTIONS,
-            step=step,
-            breach=breach,
-            vote=loop,
-            failed=(loop,) if last else (),
-        )
-    )
+    _open(tx, reason, VOTE_OPTIONS, step=step, breach=breach, vote=loop, failed=(loop,) if last else ())
 
 
 def escalate_run(tx: Transaction, breach: Breach) -> None:
@@ -191,7 +179,13 @@ def _escalate(
     step: str | None = None,
     breach: Breach | None = None,
 ) -> None:
-    escalation = tx.next_escalation()
-    tx.add(e.EscalationOpened(tx.now, escalation, reason, options, loop, step, breach))
+    escalation = _open(tx, reason, options, loop=loop, step=step, breach=breach)
     if breach is not None:
         apply_policy(tx, escalation, reason)
+
+
+def _open(tx: Transaction, reason: str, options: tuple[str, ...], **what: Any) -> str:
+    """Record the question, with the roles of those who are asked."""
+    opened = e.EscalationOpened(tx.now, tx.next_escalation(), reason, options, **what)
+    tx.add(replace(opened, for_roles=roles_asked(tx.state, opened)))
+    return opened.escalation

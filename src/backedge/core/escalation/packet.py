@@ -21,6 +21,7 @@ from backedge.core.briefing import (
     rolled_back_round,
 )
 from backedge.core.errors import NotFound
+from backedge.core.escalation.deadlines import expires_at, expiry_choice
 from backedge.core.escalation.options import PacketOption, packet_options
 from backedge.core.events import RefusedFeedback
 from backedge.core.evidence.values import ProtectedFile
@@ -108,6 +109,12 @@ class Packet(Value, frozen=True):
     by: str = ""
     due_at: float | None = None
     """When the answer is due by `response_timeout`; None if it has no timeout or was acknowledged."""
+    for_roles: tuple[str, ...] = ()
+    """The roles of the people who are asked; empty for everybody."""
+    expires_at: float | None = None
+    """When `default` is chosen if nobody has answered; None if only people can answer."""
+    default: str = ""
+    """The choice that `expire` makes."""
 
 
 def packet(state: RunState, escalation: str) -> Packet:
@@ -156,6 +163,9 @@ def _basic(state: RunState, found: Escalation, loop: Loop | None) -> Packet:
         decided=found.decided.choice if found.decided else "",
         by=found.decided.by if found.decided else "",
         due_at=due_at(state, found) if found.decided is None else None,
+        for_roles=found.for_roles,
+        expires_at=expires_at(state, found) if found.decided is None else None,
+        default=expiry_choice(state, found) if found.decided is None else "",
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from backedge.core.escalation.deadlines import next_due
 from backedge.core.evidence.values import RestoreRule
 from backedge.core.feedback.loop import LoopState
 from backedge.core.model import HUMAN, SIDE_MODES
@@ -91,10 +92,12 @@ def needs_input_check(state: RunState, start: Start) -> bool:
 
 
 def next_wake(state: RunState, now: float) -> float | None:
-    """When the next retry or timeout is due. Retries that are already due do not count: nothing has to wake up for them."""
+    """When the next retry, timeout, reminder or expiry is due. Retries that are already due do not count: nothing has to wake up for them."""
     steps = (state.steps[name] for name in index_of(state).erring)
     times = [step.retry_at for step in steps if is_retrying(step) and step.retry_at > now and step.running is None]
     times += [packet.opened_at + timeout for packet, timeout in _unanswered(state)]
+    if state.escalations and (due := next_due(state)) is not None:
+        times.append(due)
     return min(times, default=None)
 
 

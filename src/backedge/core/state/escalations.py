@@ -1,4 +1,4 @@
-"""Folds the events of escalations: they are opened, become overdue, and are decided."""
+"""Folds the events of escalations: they are opened, become overdue, are reminded of, expire, and are decided."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ def escalation_opened(state: RunState, event: e.EscalationOpened) -> RunState:
         event.refused,
         event.vote,
         event.restores,
+        event.for_roles,
     )
     state = replace(
         state,
@@ -78,6 +79,19 @@ def loop_overdue(state: RunState, event: e.LoopOverdue) -> RunState:
     questions = (each for each in state.escalations.values() if each.loop == loop.id and each.reason == ASKED)
     packet = replace(next(each for each in questions if each.breach is None), breach=event.breach)
     return without_waiter(replace(state, escalations={**state.escalations, packet.id: packet}), loop)
+
+
+def escalation_reminded(state: RunState, event: e.EscalationReminded) -> RunState:
+    packet = state.escalations[event.escalation]
+    return _with_packet(state, replace(packet, reminded=(*packet.reminded, *event.after)))
+
+
+def escalation_expired(state: RunState, event: e.EscalationExpired) -> RunState:
+    return _with_packet(state, replace(state.escalations[event.escalation], expired=True))
+
+
+def _with_packet(state: RunState, packet: Escalation) -> RunState:
+    return replace(state, escalations={**state.escalations, packet.id: packet})
 
 
 def _fixing(loop: Loop, step: str) -> bool:

@@ -20,7 +20,13 @@ from backedge.core.state.attempts import (
     attempt_started,
     attempt_succeeded,
 )
-from backedge.core.state.escalations import escalation_decided, escalation_opened, loop_overdue
+from backedge.core.state.escalations import (
+    escalation_decided,
+    escalation_expired,
+    escalation_opened,
+    escalation_reminded,
+    loop_overdue,
+)
 from backedge.core.state.evidence import (
     baseline_recorded,
     evidence_recorded,
@@ -146,6 +152,10 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return escalation_opened(state, event)
         case e.LoopOverdue():
             return loop_overdue(state, event)
+        case e.EscalationReminded():
+            return escalation_reminded(state, event)
+        case e.EscalationExpired():
+            return escalation_expired(state, event)
         case e.EscalationDecided():
             return escalation_decided(state, event)
         case e.StepSkipped():

@@ -221,6 +221,12 @@ class Escalation(Value, frozen=True):
     """The loop of a choice in which its step could not take a position. A person may do that for it."""
     restores: bool = False
     """Whether it asks about the files of a rollback that were edited since."""
+    for_roles: tuple[str, ...] = ()
+    """The roles of the people who are asked; empty for everybody."""
+    reminded: tuple[float, ...] = ()
+    """The reminders that were given, in seconds after it was opened."""
+    expired: bool = False
+    """Whether the time for an answer has passed."""
     decided: e.EscalationDecided | None = None
 
     @property

@@ -15,6 +15,7 @@ from backedge.core.workflow.checks import parse_check, parse_gate
 from backedge.core.workflow.definition import APPROVAL, DEFAULT_PHASES, MAX_STEPS, PassRule, Step, Workflow
 from backedge.core.workflow.limits import NAMES as LIMIT_NAMES
 from backedge.core.workflow.limits import OF_THE_RUN, limit_problems, with_overrides
+from backedge.core.workflow.notify import parse_expire, parse_notify, parse_roles, role_problems
 from backedge.core.workflow.parsing import mapping, shown, whole, words
 from backedge.core.workflow.profiles import PROFILES, Profile
 from backedge.core.workflow.routes import RouteRule, parse_routes
@@ -42,6 +43,9 @@ def build_workflow(
     on_protected: str = "review",
     on_worse: str = "keep",
     max_steps: float = MAX_STEPS,
+    roles: Mapping[str, object] | None = None,
+    notify: object = (),
+    expire: Mapping[str, object] | None = None,
 ) -> Workflow:
     """A valid workflow, as a journal would return it. Each step comes with its own limits as the user wrote them.
     Raises WorkflowError with all problems."""
@@ -80,7 +84,11 @@ def build_workflow(
         on_protected=_one_of("on_protected", on_protected, ("review", "ask", "refuse"), problems),
         on_worse=_one_of("on_worse", on_worse, ("keep", "rollback"), problems),
         max_steps=whole(max_steps),
+        roles=_parsed(lambda: parse_roles(roles), (), problems),
+        notify=_parsed(lambda: parse_notify(notify), (), problems),
+        expire=_parsed(lambda: parse_expire(expire), None, problems),
     )
+    problems += role_problems(workflow.notify, dict(workflow.roles), {each.name: each.for_roles for each in built})
     if type(workflow.max_steps) is not int or workflow.max_steps < 1:
         problem = f"max_steps is {max_steps!r}: expected a whole number, 1 or more"
         raise WorkflowError((*problems, WorkflowProblem(problem, ("max_steps",))))
@@ -106,8 +114,9 @@ def with_approvers(steps: Sequence[Step]) -> list[Step]:
         for each in steps
         if each.thresholds is not None and not each.judges
     }
+    asked = {each.name: each.for_roles for each in steps}
     approvers = (
-        Step(APPROVAL.format(name), needs=others, judges=(name,), agents=(HUMAN,), approver=True)
+        Step(APPROVAL.format(name), needs=others, judges=(name,), agents=(HUMAN,), approver=True, for_roles=asked[name])
         for name, others in judges.items()
     )
     return [*steps, *approvers]

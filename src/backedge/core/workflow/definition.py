@@ -11,6 +11,7 @@ from backedge.core.ready_types import make_ready
 from backedge.core.value import Value
 from backedge.core.workflow.checks import Check, EngineJudge, Gate
 from backedge.core.workflow.limits import Limits
+from backedge.core.workflow.notify import Channel, Expiry
 from backedge.core.workflow.routes import RouteRule
 
 DEFAULT_PHASES = ("research", "planning", "design", "code", "test")
@@ -122,6 +123,8 @@ class Step(Value, frozen=True):
     """The groups that its definition needs. A step that joins one of them later is needed too."""
     judges_groups: tuple[str, ...] = ()
     """The groups that its definition judges."""
+    for_roles: tuple[str, ...] = ()
+    """The roles of the people who are asked about it; empty for everybody."""
 
     def display_name(self, name: str) -> str:
         """The name that people use for one of its agents."""
@@ -164,6 +167,12 @@ class Workflow(Value, frozen=True):
     before it is restored."""
     max_steps: int = MAX_STEPS
     """If a step plans: how many steps the run may ever have, including removed and replaced ones."""
+    roles: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The roles of people, each with the categories of findings that it is asked about."""
+    notify: tuple[Channel, ...] = ()
+    """Who is told about questions to people, and when they are reminded."""
+    expire: Expiry | None = None
+    """What happens to a question that nobody answers."""
 
     @property
     def plans(self) -> bool:

@@ -57,6 +57,7 @@ def parse_step(
         plans=plans is not False,
         plans_judges=plans == {"judges": True},
         on_worse=given.get("on_worse"),
+        for_roles=words("for", given.get("for", given.get("for_roles", ()))),
     )
 
 

@@ -1,0 +1,1 @@
+"""Ways to tell people about questions: web hooks, commands and apprise; and what was sent already."""
