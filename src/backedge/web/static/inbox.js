@@ -25,12 +25,20 @@
       const now = each.dataset.key === current;
       each.classList.toggle("now", now);
       each.querySelector("a").toggleAttribute("aria-current", now);
-      if (now) each.scrollIntoView({ block: "nearest" });
+      if (now) showInList(each);
     });
     if (focus) {
       card.focus({ preventScroll: true });
       card.scrollIntoView({ block: "start" });
     }
+  }
+
+  // Not scrollIntoView: that could also move the page, under the mouse.
+  function showInList(row) {
+    const list = row.parentElement;
+    if (row.offsetTop < list.scrollTop) list.scrollTop = row.offsetTop;
+    const below = row.offsetTop + row.offsetHeight - list.clientHeight;
+    if (below > list.scrollTop) list.scrollTop = below;
   }
 
   function move(by) {
