@@ -20,6 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args
 
+import draw_api
 import draw_files
 import replay_rounds
 
@@ -402,12 +403,18 @@ DRAWINGS: dict[str, Callable[[], str]] = {
     "json-report": draw_files.json_report,
     "json-inbox": draw_files.json_inbox,
     "review-rounds": replay_rounds.table,
+    "http-endpoints": draw_api.endpoints,
+    "http-problems": draw_api.problems,
 }
 
 
 def drawn(text: str) -> str:
     """A document with its drawn parts up to date."""
     return PART.sub(lambda part: f"{part[1]}{DRAWINGS[part[2]]()}\n{part[3]}", text)
+
+
+FILES: dict[str, Callable[[], str]] = {"docs/reference/openapi.json": draw_api.openapi_text}
+"""Files that are drawn as a whole."""
 
 
 def documents() -> list[Path]:
@@ -420,9 +427,10 @@ def main(arguments: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     stale = []
-    for path in documents():
-        before = path.read_text(encoding="utf-8")
-        after = drawn(before)
+    for path in [*documents(), *(ROOT / name for name in FILES)]:
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        whole = FILES.get(str(path.relative_to(ROOT)))
+        after = drawn(before) if whole is None else whole()
         if before != after:
             stale.append(path.relative_to(ROOT))
             if not check:

@@ -7,7 +7,8 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,6 +40,7 @@ from backedge.cli.live import RunProgress, view_on
 from backedge.cli.people import me, require_person
 from backedge.cli.placing import placed
 from backedge.cli.run_summary import closing_words, next_words, summary_lines
+from backedge.cli.serve import PORT, require_serve
 from backedge.cli.stepping import at_terminal, once, stepped
 from backedge.config import WorkflowFile, find
 from backedge.core.errors import IllegalCommand, WorkflowError
@@ -91,6 +93,7 @@ class CommandRun:
     log: bool
     journal: Path | None
     as_json: bool
+    serve: bool
 
     def __post_init__(self) -> None:
         if self.auto and self.step:
@@ -104,7 +107,7 @@ class CommandRun:
     @property
     def answers(self) -> bool:
         """Whether questions to a person can be asked and answered right here."""
-        return self.asks and not self.quiet and not self.as_json
+        return self.asks and not self.quiet and not self.as_json and not self.serve
 
     def tell(self, result: str) -> None:
         """Print the result on stdout, or on stderr if stdout has the JSON."""
@@ -138,6 +141,9 @@ def execution_options(command: Callable[..., None]) -> Callable[..., None]:
             "--max-parallel",
             type=click.IntRange(1),
             help="How many attempts run at once (default: 256), or how many stories (default: 1).",
+        ),
+        click.option(
+            "--serve", is_flag=True, help="Show the run in a browser while it runs, and wait for decisions there."
         ),
         click.option("--step", is_flag=True, help=step),
         click.option("--auto", is_flag=True, help=auto),
@@ -206,6 +212,8 @@ def run(
     imports = imports or not dry_run
     source = checked_file(file or find(Path.cwd()), imports)
     execution = CommandRun(**how)
+    if execution.serve:
+        require_serve()
     spot = where(execution.journal, source.path)
     if not dry_run:
         require_person(execution.journal, spot)
@@ -215,6 +223,8 @@ def run(
                 "--worktree is for a single run (--input, --input-file or --run); stories have `worktree: true` in `stories:`"
             )
         only = StoriesWanted(str(story) if story is not None else None, epic, max_iterations)
+        if execution.serve:
+            raise click.UsageError("--serve is for a single run: for stories use `backedge serve` in another terminal")
         _work_through(source, spot, only, watch, dry_run, execution)
         return
     for_stories = {"--watch": watch, "--epic": epic is not None, "--max-iterations": max_iterations is not None}
@@ -276,6 +286,8 @@ def resume(run_name: str | None, **how: Any) -> None:
     from backedge.stories.story_run import refresh_input, workflow_file_of
 
     execution = CommandRun(**how)
+    if execution.serve:
+        require_serve()
     require_person(execution.journal)
     spot = existing(execution.journal)
     progress = execution.progress(spot)
@@ -361,7 +373,7 @@ async def _executed(
         # A signal that was ignored when we started (nohup) stays ignored.
         if signal.getsignal(each) is not signal.SIG_IGN:
             loop.add_signal_handler(each, interrupted)
-    async with progress, engine:
+    async with progress, engine, _page(engine, spot, execution, progress):
         engine.subscribe(progress.tell)
         if execution.step:
             engine.allow(0)
@@ -382,6 +394,23 @@ async def _executed(
     async with Engine(spot.journal) as reading:
         found = await reading.find(run)
         return outcome, await _reported(spot, reading, found, execution), await found.events()
+
+
+@asynccontextmanager
+async def _page(engine: Engine, spot: Project, execution: CommandRun, progress: RunProgress) -> AsyncIterator[None]:
+    """With --serve, the page of the runs while this process executes one of them."""
+    if not execution.serve:
+        yield
+        return
+    from backedge.web.server import Serving, listening_near, served
+
+    sock = listening_near("127.0.0.1", PORT)
+    try:
+        async with served(engine, spot, me() or "local", Serving(), progress.remark, sock) as address:
+            say(f"follow it and answer at {address}")
+            yield
+    finally:
+        sock.close()
 
 
 async def _reported(spot: Project, engine: Engine, run: Run, execution: CommandRun) -> Report:
@@ -423,7 +452,7 @@ async def _rested(engine: Engine, run: Run, spot: Project, progress: RunProgress
         if outcome == "waiting" and execution.answers and await answered(engine, run, spot, progress):
             continue
         state = await run.state()
-        if not execution.wait or outcome != "waiting":
+        if not (execution.wait or execution.serve) or outcome != "waiting":
             return outcome
         if resting(state) == "waiting":
             await run.changed(state.seq)

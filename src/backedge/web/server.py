@@ -8,7 +8,7 @@ import logging
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 import uvicorn
@@ -63,13 +63,20 @@ def listening(host: str, port: int) -> socket.socket:
     return found
 
 
+def listening_near(host: str, port: int) -> socket.socket:
+    """A socket that listens at this port, or at a free one if it is taken. Raises CannotServe."""
+    try:
+        return listening(host, port)
+    except CannotServe:
+        return listening(host, 0)
+
+
 class _Server(uvicorn.Server):
     """uvicorn without its signal handlers: ours also end open streams."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        with nullcontext():
-            yield
+        yield
 
 
 @asynccontextmanager

@@ -57,7 +57,8 @@ async def _of_http(request: Request, error: Exception) -> Response:
     path = request.url.path
     more, hint = {}, ""
     if error.status_code == 404:
-        known = [each.path for each in request.app.routes if isinstance(each, Route)]
+        paths = (each.path for each in request.app.routes if isinstance(each, Route))
+        known = [each for each in paths if "{" not in each]
         nearest = closest(path, known)
         more, hint = {"nearest": nearest or None}, f": did you mean {nearest!r}?" if nearest else ""
     phrase = HTTPStatus(error.status_code).phrase

@@ -65,13 +65,12 @@ class Access:
             scope["path"] == each or (each.endswith("/") and scope["path"].startswith(each)) for each in PUBLIC
         )
         sender = None if public else self._gate.sender(headers)
-        changes = scope["method"] not in SAFE
-        if changes:
+        if sender is None and not public:
+            raise unauthorized("open the address that `backedge serve` printed, or send `Authorization: Bearer TOKEN`")
+        if scope["method"] not in SAFE:
             self._gate.require_change(headers, ambient=sender is None or sender.ambient)
             _require_size(headers)
             receive = _limited(receive)
-        if sender is None and not public:
-            raise unauthorized("open the address that `backedge serve` printed, or send `Authorization: Bearer TOKEN`")
         if sender is not None:
             scope.setdefault("state", {})["caller"] = sender.caller
         return receive

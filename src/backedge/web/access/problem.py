@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
 from typing import Any
 
@@ -25,6 +26,8 @@ STATUSES: dict[type[e.BackedgeError], int] = {
     e.EngineClosed: 503,
 }
 """The status of an answer by the error behind it; 500 for the others. The first that fits counts."""
+
+_HINT = re.compile(r"did you mean '([^']+)'\?")
 
 
 class Problem(Exception):
@@ -73,4 +76,7 @@ def problem_of(error: e.BackedgeError, **more: Any) -> Problem:
     status = next((status for kind, status in STATUSES.items() if isinstance(error, kind)), 500)
     if isinstance(error, e.WorkflowError):
         more["problems"] = list(error.problems)
+    hint = _HINT.search(str(error))
+    if hint is not None:
+        more.setdefault("nearest", hint[1])
     return Problem(status, type(error).__name__, str(error), **more)

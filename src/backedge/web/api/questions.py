@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from starlette.responses import Response
@@ -50,8 +50,8 @@ class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     option: str | None = None
     target: str | None = None
     phase: str | None = None
-    rounds: int = DEFAULT_ROUNDS
-    amount: float | None = None
+    rounds: Annotated[int, msgspec.Meta(ge=1, le=1000)] = DEFAULT_ROUNDS
+    amount: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
 
 class Decided(msgspec.Struct, frozen=True):

@@ -227,7 +227,12 @@ def unheard(_: str) -> None:
     """The remarks of views go to the log of the process that executes the run."""
 
 
-CHANGED = {404: "There is no such run.", 412: "The run has gone on since.", 422: "That cannot be done now."}
+CHANGED = {
+    404: "There is no such run.",
+    409: "It has ended, or another process executes it.",
+    412: "The run has gone on since.",
+    422: "That cannot be done now.",
+}
 ENDPOINTS = [
     Endpoint(
         "GET",
@@ -282,7 +287,7 @@ ENDPOINTS = [
         RunNow,
         need="admin",
         query=(MATCH,),
-        other={**CHANGED, 409: "Another process executes it."},
+        other=CHANGED,
     ),
     Endpoint("POST", "/runs/{run}/cancel", cancel, RunNow, need="admin", query=(MATCH,), body=Because, other=CHANGED),
 ]

@@ -13,6 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from backedge.analytics.stats import Stats
 from backedge.config import load
 from backedge.config.finding import find
+from backedge.config.problems import WorkflowFileError
 from backedge.core.errors import NotFound
 from backedge.reading.statistics import statistics
 from backedge.reading.story_card import story_card
@@ -39,7 +40,10 @@ class TeamReport(msgspec.Struct, frozen=True):
 
 async def board(call: Call) -> dict[str, list[dict[str, Any]]]:
     """List the stories by status, as `board --json` prints them."""
-    source = load(find(call.desk.project.folder))
+    try:
+        source = load(find(call.desk.project.folder))
+    except WorkflowFileError as error:
+        raise NotFound(f"this project has no stories that can be read: {error}") from error
     if not has_stories(source):
         raise NotFound("this project has no stories: `backedge init --template stories` adds some")
     backlog = await read_backlog(source, call.desk.project, call.desk.engine)
