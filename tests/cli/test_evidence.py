@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from backedge.adapters.agents import spawner
-from backedge.cli.evidence import noticed
 from backedge.core.events import EvidenceRecorded
 from backedge.core.evidence.values import NOT_ENDED, Evidence
+from backedge.reading.evidence_words import noticed
 from tests.cli.conftest import Make
 from tests.cli.project import COMMAND, PYTHON, Project, in_shell
 

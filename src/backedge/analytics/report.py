@@ -334,7 +334,7 @@ def _step(state: RunState, name: str, outputs: dict[str, Json], errors: tuple[At
     artifact = step.artifact
     return StepReport(
         phase=state.graph.phase_of[name],
-        state=_state_of(state, name),
+        state=step_state(state, name),
         attempts=step.attempts,
         output=outputs.get(name, artifact.output) if artifact else None,
         verdict=step.verdict.word if step.verdict else None,
@@ -359,7 +359,8 @@ def wait_of(state: RunState, name: str) -> WaitReport | None:
     return WaitReport(step.retry_at, step.limit_message, step.limits_in_a_row)
 
 
-def _state_of(state: RunState, name: str) -> str:
+def step_state(state: RunState, name: str) -> str:
+    """waiting, running, done, stale, failing, skipped or passed_over."""
     step = state.steps[name]
     if step.running is not None:
         return "running"

@@ -7,7 +7,6 @@ import re
 import shutil
 import sys
 import textwrap
-import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
@@ -18,9 +17,11 @@ import msgspec
 from backedge.adapters.journals.opening import MEMORY, open_journal, sqlite_path
 from backedge.core.errors import NotFound
 from backedge.core.suggestions import closest
-from backedge.core.text import counted, escaped, one_line
+from backedge.core.text import counted, escaped
+from backedge.core.text import shown as shown
 from backedge.ports import JournalWithClaims, Listings
 from backedge.project import Project, find_project
+from backedge.reading.clock_time import clock_time as clock_time
 from backedge.reading.story_runs import is_story
 from backedge.reading.whole_json import whole_json
 
@@ -150,12 +151,6 @@ async def run_id(journal: Listings, name: str | None) -> str:
     raise NotFound(f"unknown run {name!r}: {hint}")
 
 
-def shown(text: str, width: int = 100) -> str:
-    """Text as one short line for a terminal."""
-    line = one_line(text[: 20 * width])
-    return line if len(line) <= width else line[: width - 1] + "…"
-
-
 def idle_words(spot: Project, run: str) -> str:
     """How to continue a run that no process executes; for a story that is `run`, which also updates its file."""
     return f"  No process is running it. Continue with `backedge {'run' if is_story(spot, run) else f'resume {run}'}`"
@@ -179,9 +174,3 @@ def earlier(lines: Sized, most: int | None, noun: str, indent: str = "") -> Iter
     """A remark about the lines that are left out, if only the last `most` are printed."""
     if most is not None and len(lines) > most:
         yield f"{indent}… {counted(len(lines) - most, f'earlier {noun}')}: --all shows everything"
-
-
-def clock_time(at: float, now: float | None = None) -> str:
-    """A time as a person here reads it: 17:00, with the date if it is not today."""
-    moment, today = time.localtime(at), time.localtime(now)
-    return time.strftime("%H:%M" if moment[:3] == today[:3] else "%Y-%m-%d %H:%M", moment)

@@ -5,24 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from backedge.analytics.inbox import InboxItem
+from backedge.analytics.verdict_marks import LEGEND, MARKS
 from backedge.cli.page import UNLIMITED, Page
 from backedge.core.briefing import BriefedFinding
 from backedge.core.text import counted, finding_ids
 
-MARKS = {
-    "open": "new",
-    "not_fixed": "still",
-    "regressed": "back",
-    "unconfirmed": "?",
-    "deferred": "later",
-    "withdrawn": "drawn",
-    "duplicate": "same",
-    "contested": "denied",
-    "accepted": "ok",
-    "rolled_back": "undone",
-}
-"""What a verdict says about a finding, in one short word. Others are shown as they are."""
-LEGEND = {"?": "not mentioned, so not confirmed as fixed", "·": "not asked about"}
 COLUMN = 7
 MOST_COLUMNS = 6
 MOST_ROWS = 8

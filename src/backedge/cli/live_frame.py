@@ -14,11 +14,11 @@ from backedge.analytics.report import Report, StepReport, report
 from backedge.cli.back_edges import gutter
 from backedge.cli.common import clock_time, shown
 from backedge.cli.run_summary import decide_command
-from backedge.cli.telling import back_edge, round_of
 from backedge.core.breaches import spent
 from backedge.core.findings.ledger import UNSETTLED
 from backedge.core.state.run import RunState
 from backedge.core.text import counted
+from backedge.reading.event_words import back_edge, round_of
 
 MARKS = {
     "running": ("▸", "bold cyan"),

@@ -10,7 +10,7 @@ from backedge.analytics.inbox import InboxItem
 from backedge.analytics.report import FindingReport, ListedLoop, LoopReport, RefusalReport, Report
 from backedge.analytics.rounds import Histories, LoopHistory, Round, RoundReport, VerdictReport
 from backedge.cli.common import earlier, shown
-from backedge.cli.evidence import BEFORE, evidence_lines
+from backedge.cli.evidence import evidence_lines
 from backedge.cli.packet_text import last_change_lines, material_lines, option_text
 from backedge.cli.page import Page
 from backedge.core import events as e
@@ -20,6 +20,7 @@ from backedge.core.model import HUMAN, Resolution
 from backedge.core.state.run import ASKED
 from backedge.core.text import counted, finding_ids
 from backedge.core.wording import tests_text
+from backedge.reading.evidence_words import BEFORE
 
 
 def story(

@@ -68,6 +68,11 @@ def shortened(text: str, longest: int = 400) -> str:
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
+def shown(text: str, width: int = 100) -> str:
+    """Text as one short line."""
+    return shortened(text[: 20 * width], width)
+
+
 def counted(count: int, noun: str) -> str:
     """A number and its noun: 1 run, 2 runs, 3 tries."""
     plural = f"{noun[:-1]}ies" if noun.endswith(("ry", "ty")) else f"{noun}s"

@@ -174,12 +174,18 @@ async def _compared(
     """The difference of two outputs, and why there is none. A first version is compared with nothing."""
     if last is None and made.payload is None and made.output is None:
         return [], ""
+    return await compared(journal, last, made, f"v{version - 1}" if last is not None else "nothing", f"v{version}")
+
+
+async def compared(
+    journal: Journal, old: OutputDigest | None, new: OutputDigest, before: str, after: str
+) -> tuple[list[str], str]:
+    """The difference of two outputs as unified diff lines under these names, and why there is none."""
     try:
-        old, new = await _lines(journal, last) if last is not None else [], await _lines(journal, made)
+        one, other = await _lines(journal, old) if old is not None else [], await _lines(journal, new)
     except JournalDamaged:
         return [], "the outputs were pruned or never stored, so they cannot be compared"
-    before = f"v{version - 1}" if last is not None else "nothing"
-    lines = list(unified_diff(old, new, before, f"v{version}", lineterm=""))
+    lines = list(unified_diff(one, other, before, after, lineterm=""))
     return lines, "" if lines else "the output is the same"
 
 

@@ -1,11 +1,11 @@
 """The pages: each is a pure function from what the desk says to HTML, and a route that calls it."""
 
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from backedge.web.pages import board, inbox, report, runs
-from backedge.web.pages.run import run
+from backedge.web.pages.run import RUN_ROUTES
 
-ROUTES = [
+ROUTES: list[BaseRoute] = [
     Route("/", inbox.inbox),
     Route("/part/inbox", inbox.part),
     Route("/part/followed/{run}/{escalation}", inbox.followed),
@@ -14,6 +14,6 @@ ROUTES = [
     Route("/board", board.board),
     Route("/part/board", board.part),
     Route("/report", report.report),
-    Route("/runs/{run}", run),
+    *RUN_ROUTES,
 ]
 """Every page with its address."""
