@@ -364,7 +364,7 @@
     card?.querySelector(".choices").scrollIntoView({ block: "nearest" });
     return true;
   });
-  for (const letter of "cvgpbraxqynfi123456789") {
+  for (const letter of "cvtpbraxqynfi123456789") {
     key(letter, () => {
       const form = here()?.querySelector(`.choice[data-key="${letter}"]`);
       if (!form) return false;
