@@ -97,6 +97,7 @@
     const wait = { form, left: UNDO_SECONDS, body: answerOf(form) };
     pending.set(name, wait);
     const bar = told(card, "");
+    bar.removeAttribute("role"); // a screen reader is told once, by the toast, and not every second
     const text = element("span", "");
     const progress = element("progress");
     progress.max = UNDO_SECONDS;
