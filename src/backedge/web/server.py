@@ -16,6 +16,7 @@ import uvicorn
 from backedge.app import Engine
 from backedge.core.errors import BackedgeError
 from backedge.project import Project
+from backedge.project.notifying import notifying
 from backedge.web.access.caller import Caller
 from backedge.web.access.gate import LOOPBACK, Gate
 from backedge.web.access.tokens import Tokens
@@ -144,7 +145,8 @@ def serve_forever(
                 loop.add_signal_handler(each, told)
         async with engine, served(engine, project, owner, options, say, sock) as address:
             ready(address)
-            await stop.wait()
+            async with notifying(engine, project, address.partition("#")[0], say):
+                await stop.wait()
 
     try:
         asyncio.run(serve())

@@ -120,12 +120,11 @@ async def decide(call: Call) -> Decided:
     found = known.state.escalation(call.part("escalation"))
     if found is None:
         raise unknown_escalation(known.state, call.part("escalation"))
-    for_ = tuple(getattr(found, "for_roles", ()))
-    if not call.caller.may_answer(for_):
+    if not call.caller.may_answer(found.for_roles):
         raise Problem(
             403,
             "Forbidden",
-            f"{found.id} is for {', '.join(for_)}, and you decide for {', '.join(call.caller.roles)}: ask one of them",
+            f"{found.id} is for {', '.join(found.for_roles)}, and you decide for {', '.join(call.caller.roles)}: ask one of them",
         )
     require_match(call, known)
     run = await call.desk.engine.find(known.run)

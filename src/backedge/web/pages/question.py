@@ -208,7 +208,7 @@ def verdict_rows(
 
 def roles_of(item: InboxItem) -> tuple[str, ...]:
     """The roles that a question is for; empty if it is for everybody."""
-    return tuple(getattr(item, "for_", ()))
+    return item.for_roles
 
 
 def _number(id: str) -> int:
