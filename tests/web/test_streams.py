@@ -226,7 +226,7 @@ def test_a_reader_who_does_not_read_keeps_no_events_in_memory(tmp_path: Path, mo
         looking.cancel()
         assert channel.newest > 800
         assert most <= 4 * 50
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
         assert given._channels == {}
         assert given._unsubscribe is None
 
@@ -254,7 +254,7 @@ def test_a_late_reader_gets_all_events_although_few_are_in_memory(
             ids = [int(line[4:]) for line in text.splitlines() if line.startswith(b"id: ")]
             assert ids == list(range(start + 1, ids[-1] + 1))
         await reading
-        await early.aclose()  # type: ignore[attr-defined]
+        await early.aclose()
 
     on_feed(tmp_path, test)
 
