@@ -140,7 +140,7 @@ def add(name: str, role: str, roles: tuple[str, ...], proxy: bool, journal: Path
     """
     if roles and role != "decider":
         raise click.UsageError(f"--for limits a decider, and this is a token for a {role}: use --role decider")
-    click.echo(_tokens(journal).add(name, role, roles, proxy))  # type: ignore[arg-type]
+    click.echo(_tokens(journal).add(name, role, roles, proxy))  # type: ignore[arg-type]  # click has checked the word
     say("It is shown only now: the journal's folder keeps nothing but its hash.")
 
 

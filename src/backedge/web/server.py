@@ -17,7 +17,7 @@ from backedge.app import Engine
 from backedge.core.errors import BackedgeError
 from backedge.project import Project
 from backedge.web.access.caller import Caller
-from backedge.web.access.gate import LOOPBACK, Gate
+from backedge.web.access.gate import LOOPBACK, AccessGate
 from backedge.web.access.tokens import Tokens
 from backedge.web.desk import Desk
 from backedge.web.executing import Executing
@@ -87,7 +87,7 @@ async def served(
     meanwhile."""
     tokens = Tokens(project.state)
     hosts = (*LOOPBACK, *options.allow_hosts)
-    gate = Gate(tokens, Caller(owner, "admin"), project.journal, hosts, options.user_header)
+    gate = AccessGate(tokens, Caller(owner, "admin"), project.journal, hosts, options.user_header)
     async with AsyncExitStack() as stack:
         executing = Executing(engine, project, say) if options.execute else None
         app = site(Desk(engine, project), gate, executing)

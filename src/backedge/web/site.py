@@ -18,7 +18,7 @@ from backedge.core.errors import BackedgeError
 from backedge.core.suggestions import closest
 from backedge.web import pages
 from backedge.web.access import login
-from backedge.web.access.gate import Gate
+from backedge.web.access.gate import AccessGate
 from backedge.web.access.middleware import SECURITY, Access
 from backedge.web.access.problem import Problem, problem_of
 from backedge.web.api import team
@@ -30,7 +30,7 @@ from backedge.web.executing import Executing
 STATIC = Path(__file__).with_name("static")
 
 
-def site(desk: Desk, gate: Gate, executing: Executing | None = None) -> Starlette:
+def site(desk: Desk, gate: AccessGate, executing: Executing | None = None) -> Starlette:
     """The whole site over one desk."""
     routes: list[BaseRoute] = [
         *pages.ROUTES,

@@ -31,7 +31,7 @@ class Sender:
     ambient: bool
 
 
-class Gate:
+class AccessGate:
     """Decides whether a request may go on, and who sent it."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Gate:
                 raise unauthorized("the header Authorization is not `Bearer TOKEN`")
             return self._bearer(token.strip(), headers)
         cookie = self.cookie_in(headers)
-        caller = self.tokens.session(cookie, time.time(), self.owner) if cookie else None
+        caller = self.tokens.signed_in(cookie, time.time(), self.owner) if cookie else None
         return Sender(caller, ambient=True) if caller is not None else None
 
     def _bearer(self, token: str, headers: Mapping[str, str]) -> Sender:

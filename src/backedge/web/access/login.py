@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from backedge.web.access.gate import Gate
+from backedge.web.access.gate import AccessGate
 from backedge.web.access.problem import Problem
 from backedge.web.access.tokens import SESSION_SECONDS
 
@@ -41,7 +41,7 @@ class _Shown(msgspec.Struct, forbid_unknown_fields=True):
 
 async def login(request: Request) -> Response:
     """POST /login: a token for a cookie."""
-    gate: Gate = request.app.state.gate
+    gate: AccessGate = request.app.state.gate
     require_json(request)
     try:
         shown = msgspec.json.decode(await request.body(), type=_Shown)
@@ -61,7 +61,7 @@ async def login(request: Request) -> Response:
 
 async def logout(request: Request) -> Response:
     """POST /logout: sign out this browser."""
-    gate: Gate = request.app.state.gate
+    gate: AccessGate = request.app.state.gate
     cookie = gate.cookie_in(request.headers)
     if cookie:
         gate.tokens.sign_out(cookie)

@@ -8,7 +8,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from backedge.web.access.gate import LARGEST_BODY, PUBLIC, SAFE, Gate, unauthorized
+from backedge.web.access.gate import LARGEST_BODY, PUBLIC, SAFE, AccessGate, unauthorized
 from backedge.web.access.login import LOGIN_PAGE
 from backedge.web.access.problem import Problem
 
@@ -32,7 +32,7 @@ SECURITY = {
 class Access:
     """The ASGI middleware around everything."""
 
-    def __init__(self, app: ASGIApp, gate: Gate) -> None:
+    def __init__(self, app: ASGIApp, gate: AccessGate) -> None:
         self._app, self._gate = app, gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

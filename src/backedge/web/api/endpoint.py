@@ -45,7 +45,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Call:
+class ApiCall:
     """One request to an endpoint, read and checked."""
 
     request: Request
@@ -70,7 +70,7 @@ class Endpoint:
     method: Literal["GET", "POST"]
     path: str
     """Below /api/v1, with its parts in braces."""
-    answer: Callable[[Call], Awaitable[Any]]
+    answer: Callable[[ApiCall], Awaitable[Any]]
     """Returns a value, which becomes JSON, or a Response. The first sentence of its docstring says what it does."""
     gives: Any
     """The type of the value; a media type as text if it is no JSON."""
@@ -109,7 +109,7 @@ class Endpoint:
             body = await self._body(request) if self.body is not None else None
             if self.method == "POST" and self.body is None:
                 await request.body()
-            given = await self.answer(Call(request, caller, query, body))
+            given = await self.answer(ApiCall(request, caller, query, body))
         except BackedgeError as error:
             raise problem_of(error) from error
         return given if isinstance(given, Response) else json_response(given, self.status)

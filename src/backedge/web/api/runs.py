@@ -19,7 +19,7 @@ from backedge.ports import RunHead
 from backedge.reading.event_line import stored_line
 from backedge.reading.run_status import RunStatus
 from backedge.web.access.problem import Problem
-from backedge.web.api.endpoint import Call, Endpoint, Query, json_response
+from backedge.web.api.endpoint import ApiCall, Endpoint, Query, json_response
 from backedge.web.api.event_stream import EventStream
 from backedge.web.desk import Known
 
@@ -57,7 +57,7 @@ class EventLine(msgspec.Struct, frozen=True):
     """The digests of the large values, by JSON pointer."""
 
 
-class EventPage(msgspec.Struct, frozen=True):
+class EventList(msgspec.Struct, frozen=True):
     """Some events of a run, oldest first."""
 
     items: list[EventLine]
@@ -65,14 +65,14 @@ class EventPage(msgspec.Struct, frozen=True):
     """The number to continue after; null at the end."""
 
 
-class Start(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StartBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A run to start."""
 
     input: Any = None
     """What the run works on: any JSON value."""
 
 
-class Because(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CancelBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Why."""
 
     reason: str = ""
@@ -93,13 +93,13 @@ def etag_of(known: Known) -> str:
     return f'"{quote(known.mark, safe=":")}"'
 
 
-def is_current(call: Call, known: Known) -> bool:
+def is_current(call: ApiCall, known: Known) -> bool:
     """Whether the reader has this already, by its If-None-Match."""
     given = call.request.headers.get("if-none-match", "")
     return any(each.strip().removeprefix("W/") in (etag_of(known), "*") for each in given.split(",") if each.strip())
 
 
-async def known_of(call: Call) -> Known:
+async def known_of(call: ApiCall) -> Known:
     """The run of a path, now or at an event."""
     known = await call.desk.known(call.part("run"))
     at = call.query.get("at")
@@ -108,7 +108,7 @@ async def known_of(call: Call) -> Known:
     return await call.desk.known(known.run, at) if at is not None else known
 
 
-def require_match(call: Call, known: Known) -> None:
+def require_match(call: ApiCall, known: Known) -> None:
     """Raises Problem if the run has gone on since what the sender has seen."""
     given = call.query.get("If-Match")
     if given is not None and not any(each.strip() in (etag_of(known), "*") for each in given.split(",")):
@@ -120,7 +120,7 @@ def require_match(call: Call, known: Known) -> None:
         )
 
 
-async def runs(call: Call) -> RunPage:
+async def runs(call: ApiCall) -> RunPage:
     """List runs, newest first, with their state and the command to type next."""
     outcome, workflow, word = (call.query[name] for name in ("outcome", "workflow", "q"))
     folded = word.casefold() if word else ""
@@ -148,7 +148,7 @@ async def runs(call: Call) -> RunPage:
     return RunPage(await call.desk.statuses(found), after if more else None)
 
 
-async def run(call: Call) -> Response:
+async def run(call: ApiCall) -> Response:
     """Read a run, as `show --json` prints it."""
     known = await known_of(call)
     headers = {"ETag": etag_of(known)}
@@ -157,7 +157,7 @@ async def run(call: Call) -> Response:
     return json_response(await call.desk.report(known), headers=headers)
 
 
-async def events(call: Call) -> Response:
+async def events(call: ApiCall) -> Response:
     """Read the events of a run page by page, or follow them with `Accept: text/event-stream`."""
     name, after = call.part("run"), call.query["after"]
     if "text/event-stream" in call.request.headers.get("accept", ""):
@@ -176,7 +176,7 @@ async def events(call: Call) -> Response:
     return Response(body, media_type="application/json", headers={"ETag": etag_of(known)})
 
 
-def stream(call: Call, messages: Any) -> EventStream:
+def stream(call: ApiCall, messages: Any) -> EventStream:
     """Messages for the sender of a request, for as long as they may read."""
     state, request, caller = call.request.app.state, call.request, call.caller
 
@@ -191,7 +191,7 @@ def stream(call: Call, messages: Any) -> EventStream:
     return EventStream(messages, state.closing, allowed)
 
 
-async def start(call: Call) -> Response:
+async def start(call: ApiCall) -> Response:
     """Start a run of the project's workflow. Sent again with the same key and body, it says what became of the first."""
     executing = call.request.app.state.executing
     if executing is None:
@@ -204,14 +204,14 @@ async def start(call: Call) -> Response:
     return json_response(await _now(call, name), status, {"Location": f"/api/v1/runs/{quote(name, safe='')}"})
 
 
-async def pause(call: Call) -> RunNow:
+async def pause(call: ApiCall) -> RunNow:
     """Pause a run: running attempts finish, and none starts."""
     found = await _changed(call)
     await found.pause(call.caller.name)
     return await _now(call, found.id)
 
 
-async def resume(call: Call) -> RunNow:
+async def resume(call: ApiCall) -> RunNow:
     """Continue a paused or stopped run. A server that does not execute runs only lifts the pause."""
     found = await _changed(call)
     executing = call.request.app.state.executing
@@ -222,20 +222,20 @@ async def resume(call: Call) -> RunNow:
     return await _now(call, found.id)
 
 
-async def cancel(call: Call) -> RunNow:
+async def cancel(call: ApiCall) -> RunNow:
     """End a run and stop its running attempts. The work so far is kept."""
     found = await _changed(call)
     await cancel_run(call.desk.project, found, call.caller.name, call.body.reason, unheard)
     return await _now(call, found.id)
 
 
-async def _changed(call: Call) -> Any:
+async def _changed(call: ApiCall) -> Any:
     known = await call.desk.known(call.part("run"))
     require_match(call, known)
     return await call.desk.engine.find(known.run)
 
 
-async def _now(call: Call, name: str) -> RunNow:
+async def _now(call: ApiCall, name: str) -> RunNow:
     known = await call.desk.known(name)
     (head,) = await call.desk.statuses([_head(known)])
     return RunNow(name, head.outcome, known.seq, known.state.paused_by is not None, head.held_by)
@@ -277,7 +277,7 @@ ENDPOINTS = [
         RunNow,
         need="admin",
         query=(KEY,),
-        body=Start,
+        body=StartBody,
         status=201,
         other={
             200: "The run was started before, with the same body.",
@@ -297,7 +297,7 @@ ENDPOINTS = [
         "GET",
         "/runs/{run}/events",
         events,
-        EventPage,
+        EventList,
         query=(Query("after", "number", "Only events after this number.", 0), LIMIT, LAST),
         other={404: "There is no such run."},
         streams=True,
@@ -312,5 +312,7 @@ ENDPOINTS = [
         query=(MATCH,),
         other=CHANGED,
     ),
-    Endpoint("POST", "/runs/{run}/cancel", cancel, RunNow, need="admin", query=(MATCH,), body=Because, other=CHANGED),
+    Endpoint(
+        "POST", "/runs/{run}/cancel", cancel, RunNow, need="admin", query=(MATCH,), body=CancelBody, other=CHANGED
+    ),
 ]
