@@ -20,7 +20,7 @@ from backedge.web import pages
 from backedge.web.access import login
 from backedge.web.access.gate import AccessGate
 from backedge.web.access.middleware import SECURITY, Access
-from backedge.web.access.problem import Problem, problem_of
+from backedge.web.access.problem import HttpProblem, problem_of
 from backedge.web.api import team
 from backedge.web.api.endpoints import routes as api_routes
 from backedge.web.api.feed import Feed
@@ -64,7 +64,7 @@ async def _of_http(request: Request, error: Exception) -> Response:
     phrase = HTTPStatus(error.status_code).phrase
     detail = f"{request.method} {path[:200]}: {phrase.lower()}{hint}"
     name = "".join(word.capitalize() for word in phrase.split())
-    return Problem(error.status_code, name, detail, headers=dict(error.headers or {}), **more).response()
+    return HttpProblem(error.status_code, name, detail, headers=dict(error.headers or {}), **more).response()
 
 
 async def _of_engine(_: Request, error: Exception) -> Response:
@@ -75,4 +75,4 @@ async def _of_engine(_: Request, error: Exception) -> Response:
 async def _of_us(_: Request, error: Exception) -> Response:
     """A mistake in backedge. The server prints where it was made."""
     told = f"there is a mistake in backedge ({type(error).__name__}): the server has printed the details"
-    return Problem(500, "InternalError", told, headers=dict(SECURITY)).response()
+    return HttpProblem(500, "InternalError", told, headers=dict(SECURITY)).response()

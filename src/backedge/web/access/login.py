@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from backedge.web.access.gate import AccessGate
-from backedge.web.access.problem import Problem
+from backedge.web.access.problem import HttpProblem
 from backedge.web.access.tokens import SESSION_SECONDS
 
 LOGIN_PAGE = """\
@@ -46,7 +46,7 @@ async def login(request: Request) -> Response:
     try:
         shown = msgspec.json.decode(await request.body(), type=_Shown)
     except msgspec.DecodeError as error:
-        raise Problem(400, "BadRequest", f'{error}: send {{"token": "…"}}') from error
+        raise HttpProblem(400, "BadRequest", f'{error}: send {{"token": "…"}}') from error
     response = Response(status_code=204)
     response.set_cookie(
         gate.cookie,
@@ -71,10 +71,10 @@ async def logout(request: Request) -> Response:
 
 
 def require_json(request: Request) -> None:
-    """Raises Problem unless the body says that it is JSON. A form of another site cannot say so."""
+    """Raises HttpProblem unless the body says that it is JSON. A form of another site cannot say so."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
     if kind != "application/json":
-        raise Problem(415, "UnsupportedMediaType", f"got {kind[:60] or 'no Content-Type'!r}: send application/json")
+        raise HttpProblem(415, "UnsupportedMediaType", f"got {kind[:60] or 'no Content-Type'!r}: send application/json")
 
 
 ROUTES = [Route("/login", login, methods=["POST"]), Route("/logout", logout, methods=["POST"])]

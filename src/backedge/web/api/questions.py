@@ -17,7 +17,7 @@ from backedge.core.model import HUMAN, Option
 from backedge.core.state.run import Escalation
 from backedge.engine.protocol import Feedback
 from backedge.reading.whole_json import whole_json
-from backedge.web.access.problem import Problem, problem_of
+from backedge.web.access.problem import HttpProblem, problem_of
 from backedge.web.api.endpoint import ApiCall, Endpoint
 from backedge.web.api.runs import (
     AT,
@@ -122,7 +122,7 @@ async def decide(call: ApiCall) -> Decided:
         raise unknown_escalation(known.state, call.part("escalation"))
     for_ = tuple(getattr(found, "for_roles", ()))
     if not call.caller.may_answer(for_):
-        raise Problem(
+        raise HttpProblem(
             403,
             "Forbidden",
             f"{found.id} is for {', '.join(for_)}, and you decide for {', '.join(call.caller.roles)}: ask one of them",

@@ -18,7 +18,7 @@ from backedge.engine.store import sound_records
 from backedge.ports import RunHead
 from backedge.reading.event_line import stored_line
 from backedge.reading.run_status import RunStatus
-from backedge.web.access.problem import Problem
+from backedge.web.access.problem import HttpProblem
 from backedge.web.api.endpoint import ApiCall, Endpoint, Query, json_response
 from backedge.web.api.event_stream import EventStream
 from backedge.web.desk import Known
@@ -104,15 +104,15 @@ async def known_of(call: ApiCall) -> Known:
     known = await call.desk.known(call.part("run"))
     at = call.query.get("at")
     if at is not None and at > known.seq:
-        raise Problem(400, "BadRequest", f"at is {at}: the run has {counted(known.seq, 'event')}")
+        raise HttpProblem(400, "BadRequest", f"at is {at}: the run has {counted(known.seq, 'event')}")
     return await call.desk.known(known.run, at) if at is not None else known
 
 
 def require_match(call: ApiCall, known: Known) -> None:
-    """Raises Problem if the run has gone on since what the sender has seen."""
+    """Raises HttpProblem if the run has gone on since what the sender has seen."""
     given = call.query.get("If-Match")
     if given is not None and not any(each.strip() in (etag_of(known), "*") for each in given.split(",")):
-        raise Problem(
+        raise HttpProblem(
             412,
             "Stale",
             f"the run is at {etag_of(known)}, not {given[:100]}: read it again, then decide",
@@ -184,7 +184,7 @@ def stream(call: ApiCall, messages: Any) -> EventStream:
         headers = {name.casefold(): value for name, value in request.headers.items()}
         try:
             now = state.gate.sender(headers)
-        except Problem:
+        except HttpProblem:
             return False
         return now is not None and now.caller == caller
 
@@ -198,7 +198,7 @@ async def start(call: ApiCall) -> Response:
         raise NotExecuted("this server does not execute runs: start it with `backedge serve --execute`")
     key = call.query["Idempotency-Key"]
     if key is not None and (not key.strip() or not key.isprintable() or "/" in key or len(key) > 100):
-        raise Problem(400, "BadRequest", "Idempotency-Key is the id of a run: up to 100 characters, no slash")
+        raise HttpProblem(400, "BadRequest", "Idempotency-Key is the id of a run: up to 100 characters, no slash")
     name, begun = await executing.start(key, call.body.input)
     status = 201 if begun else 200
     return json_response(await _now(call, name), status, {"Location": f"/api/v1/runs/{quote(name, safe='')}"})
