@@ -15,7 +15,7 @@ import httpx
 from backedge import Engine, Finding, Outcome, Step, Workflow
 from backedge.project import Project
 from backedge.web.access.caller import Caller
-from backedge.web.access.gate import LOOPBACK, Gate
+from backedge.web.access.gate import LOOPBACK, AccessGate
 from backedge.web.access.tokens import Tokens
 from backedge.web.desk import Desk
 from backedge.web.server import Serving, listening, served
@@ -99,7 +99,7 @@ async def in_process(folder: Path) -> AsyncIterator[Site]:
     tokens = {role: store.add(role, role) for role in ("viewer", "decider", "admin")}
     async with Engine(project.journal) as engine:
         await filled(engine)
-        gate = Gate(store, Caller("ann", "admin"), project.journal, LOOPBACK, "X-User")
+        gate = AccessGate(store, Caller("ann", "admin"), project.journal, LOOPBACK, "X-User")
         app = site(Desk(engine, project), gate)
         found = Site("http://127.0.0.1", gate.token, engine, project, {**tokens, "owner": gate.token})
 

@@ -313,9 +313,9 @@ def test_files_keep_only_hashes_and_are_for_their_user_alone(tmp_path: Path) -> 
 def test_a_session_survives_a_new_start_and_ends_in_time(tmp_path: Path) -> None:
     owner = Caller("ann", "admin")
     cookie = Tokens(tmp_path).sign_in(None, 1_000.0)
-    assert Tokens(tmp_path).session(cookie, 1_001.0, owner) == owner
-    assert Tokens(tmp_path).session(cookie, 1_000.0 + 8 * 24 * 3600, owner) is None
-    assert Tokens(tmp_path).session("other", 1_001.0, owner) is None
+    assert Tokens(tmp_path).signed_in(cookie, 1_001.0, owner) == owner
+    assert Tokens(tmp_path).signed_in(cookie, 1_000.0 + 8 * 24 * 3600, owner) is None
+    assert Tokens(tmp_path).signed_in("other", 1_001.0, owner) is None
 
 
 def test_a_name_has_one_token(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def serve(
 ) -> None:
     """Show runs, the inbox and the board in a browser, and answer there; programs use the HTTP API.
 
-    It prints an address with a token in it: whoever opens that address may do what you may. For other people and for
+    It prints an address with a token in it. Keep it to yourself: it lets a browser do what you may do. For other people and for
     programs, `serve token add` makes tokens that may do less. Without --execute the server shows and decides; runs are
     executed by `backedge run` and `backedge resume`. Ctrl-C ends it.
 
@@ -140,7 +140,7 @@ def add(name: str, role: str, roles: tuple[str, ...], proxy: bool, journal: Path
     """
     if roles and role != "decider":
         raise click.UsageError(f"--for limits a decider, and this is a token for a {role}: use --role decider")
-    click.echo(_tokens(journal).add(name, role, roles, proxy))  # type: ignore[arg-type]
+    click.echo(_tokens(journal).add(name, role, roles, proxy))  # type: ignore[arg-type]  # click has checked the word
     say("It is shown only now: the journal's folder keeps nothing but its hash.")
 
 

@@ -26,7 +26,7 @@ from backedge.project import (
 )
 from backedge.reading.story_runs import is_story
 from backedge.stories.story_run import workflow_file_of
-from backedge.web.access.problem import Problem
+from backedge.web.access.problem import HttpProblem
 
 LOOK = 2.0
 """Seconds between two looks for runs whose process has died."""
@@ -63,7 +63,7 @@ class Executing:
 
     async def start(self, key: str | None, input: Json) -> tuple[str, bool]:
         """Start a run of the project's workflow. Returns its id, and whether it is new: with the key of an earlier one and
-        its input, nothing is started. Raises Problem for the key of an earlier one with another input."""
+        its input, nothing is started. Raises HttpProblem for the key of an earlier one with another input."""
         name = key or new_run_id(time.time())
         lock = self._starting.setdefault(name, asyncio.Lock())
         try:
@@ -84,7 +84,7 @@ class Executing:
     async def _same(self, name: str, workflow: str, given: Json) -> tuple[str, bool]:
         found = await self._engine.find(name)
         if (await found.state()).workflow.name != workflow or await found.input() != given:
-            raise Problem(
+            raise HttpProblem(
                 422, "KeyUsed", f"run {name!r} was started with another body: send that one, or choose another key"
             )
         return name, False

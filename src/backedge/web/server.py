@@ -18,7 +18,7 @@ from backedge.core.errors import BackedgeError
 from backedge.project import Project
 from backedge.project.notifying import notifying
 from backedge.web.access.caller import Caller
-from backedge.web.access.gate import LOOPBACK, Gate
+from backedge.web.access.gate import LOOPBACK, AccessGate
 from backedge.web.access.tokens import Tokens
 from backedge.web.desk import Desk
 from backedge.web.executing import Executing
@@ -88,7 +88,7 @@ async def served(
     meanwhile."""
     tokens = Tokens(project.state)
     hosts = (*LOOPBACK, *options.allow_hosts)
-    gate = Gate(tokens, Caller(owner, "admin"), project.journal, hosts, options.user_header)
+    gate = AccessGate(tokens, Caller(owner, "admin"), project.journal, hosts, options.user_header)
     async with AsyncExitStack() as stack:
         executing = Executing(engine, project, say) if options.execute else None
         app = site(Desk(engine, project), gate, executing)
@@ -121,7 +121,7 @@ async def served(
 
 
 def _closed_by_us(record: logging.LogRecord) -> bool:
-    """A stream whose reader does not read is closed without an end. That is no error."""
+    """A stream whose reader does not read is closed without an end. That is not an error."""
     return "without completing response" not in record.getMessage()
 
 

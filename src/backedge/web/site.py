@@ -18,9 +18,9 @@ from backedge.core.errors import BackedgeError
 from backedge.core.suggestions import closest
 from backedge.web import pages
 from backedge.web.access import login
-from backedge.web.access.gate import Gate
+from backedge.web.access.gate import AccessGate
 from backedge.web.access.middleware import SECURITY, Access
-from backedge.web.access.problem import Problem, problem_of
+from backedge.web.access.problem import HttpProblem, problem_of
 from backedge.web.api import team
 from backedge.web.api.endpoints import routes as api_routes
 from backedge.web.api.feed import Feed
@@ -31,7 +31,7 @@ from backedge.web.pages.errors import error_page
 STATIC = Path(__file__).with_name("static")
 
 
-def site(desk: Desk, gate: Gate, executing: Executing | None = None) -> Starlette:
+def site(desk: Desk, gate: AccessGate, executing: Executing | None = None) -> Starlette:
     """The whole site over one desk."""
     routes: list[BaseRoute] = [
         *pages.ROUTES,
@@ -65,7 +65,7 @@ async def _of_http(request: Request, error: Exception) -> Response:
     phrase = HTTPStatus(error.status_code).phrase
     detail = f"{request.method} {path[:200]}: {phrase.lower()}{hint}"
     name = "".join(word.capitalize() for word in phrase.split())
-    return _answer(request, Problem(error.status_code, name, detail, headers=dict(error.headers or {}), **more))
+    return _answer(request, HttpProblem(error.status_code, name, detail, headers=dict(error.headers or {}), **more))
 
 
 async def _of_engine(request: Request, error: Exception) -> Response:
@@ -76,10 +76,10 @@ async def _of_engine(request: Request, error: Exception) -> Response:
 async def _of_us(request: Request, error: Exception) -> Response:
     """A mistake in backedge. The server prints where it was made."""
     told = f"there is a mistake in backedge ({type(error).__name__}): the server has printed the details"
-    return _answer(request, Problem(500, "InternalError", told, headers=dict(SECURITY)))
+    return _answer(request, HttpProblem(500, "InternalError", told, headers=dict(SECURITY)))
 
 
-def _answer(request: Request, problem: Problem) -> Response:
+def _answer(request: Request, problem: HttpProblem) -> Response:
     """A problem as JSON; as a page for a browser that asked for one."""
     path = request.url.path
     wants_page = request.method == "GET" and "text/html" in request.headers.get("accept", "")

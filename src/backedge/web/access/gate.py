@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from backedge.web.access.caller import Caller
-from backedge.web.access.problem import Problem
+from backedge.web.access.problem import HttpProblem
 from backedge.web.access.tokens import Tokens, digest_of
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -31,7 +31,7 @@ class Sender:
     ambient: bool
 
 
-class Gate:
+class AccessGate:
     """Decides whether a request may go on, and who sent it."""
 
     def __init__(
@@ -49,11 +49,11 @@ class Gate:
         self.cookie = f"backedge-{sha256(str(journal).encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
     def require_host(self, headers: Mapping[str, str]) -> None:
-        """Another site can make a browser ask us under its own name (DNS rebinding). Raises Problem."""
+        """Another site can make a browser ask us under its own name (DNS rebinding). Raises HttpProblem."""
         host = headers.get("host", "")
         name = _name_of(host)
         if name not in self.hosts:
-            raise Problem(
+            raise HttpProblem(
                 421,
                 "WrongHost",
                 f"this server is not addressed as {host[:100]!r}: use one of {', '.join(sorted(self.hosts))}, "
@@ -61,21 +61,25 @@ class Gate:
             )
 
     def require_change(self, headers: Mapping[str, str], ambient: bool) -> None:
-        """Only our own pages, and programs, may change something. Raises Problem."""
+        """Only our own pages, and programs, may change something. Raises HttpProblem."""
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")
         if site is not None and site != "same-origin":
-            raise Problem(403, "ForeignOrigin", f"a change was sent from another site (Sec-Fetch-Site: {site[:40]})")
+            raise HttpProblem(
+                403, "ForeignOrigin", f"a change was sent from another site (Sec-Fetch-Site: {site[:40]})"
+            )
         if origin is not None and urlsplit_host(origin) != headers.get("host", "").casefold():
-            raise Problem(403, "ForeignOrigin", f"a change was sent from {origin[:100]!r}: send it from our own page")
+            raise HttpProblem(
+                403, "ForeignOrigin", f"a change was sent from {origin[:100]!r}: send it from our own page"
+            )
         if ambient and site is None and origin is None:
-            raise Problem(
+            raise HttpProblem(
                 403,
                 "ForeignOrigin",
                 "a change with a cookie needs the header Origin: programs use a Bearer token instead",
             )
 
     def sender(self, headers: Mapping[str, str]) -> Sender | None:
-        """Who sent the request; None if it says nothing about that. Raises Problem if what it says is wrong."""
+        """Who sent the request; None if it says nothing about that. Raises HttpProblem if what it says is wrong."""
         given = headers.get("authorization")
         if given is not None:
             kind, _, token = given.partition(" ")
@@ -83,7 +87,7 @@ class Gate:
                 raise unauthorized("the header Authorization is not `Bearer TOKEN`")
             return self._bearer(token.strip(), headers)
         cookie = self.cookie_in(headers)
-        caller = self.tokens.session(cookie, time.time(), self.owner) if cookie else None
+        caller = self.tokens.signed_in(cookie, time.time(), self.owner) if cookie else None
         return Sender(caller, ambient=True) if caller is not None else None
 
     def _bearer(self, token: str, headers: Mapping[str, str]) -> Sender:
@@ -103,7 +107,7 @@ class Gate:
         return Sender(Caller(user, known.role, known.roles), ambient=True)
 
     def sign_in(self, token: str) -> str:
-        """What the cookie of a browser says that shows this token. Raises Problem."""
+        """What the cookie of a browser says that shows this token. Raises HttpProblem."""
         if secrets.compare_digest(digest_of(token), self._digest):
             return self.tokens.sign_in(None, time.time())
         known = self.tokens.find(token)
@@ -119,12 +123,12 @@ class Gate:
         return found.value if found is not None else ""
 
 
-def unauthorized(why: str) -> Problem:
-    return Problem(401, "Unauthorized", why, headers={"WWW-Authenticate": 'Bearer realm="backedge"'})
+def unauthorized(why: str) -> HttpProblem:
+    return HttpProblem(401, "Unauthorized", why, headers={"WWW-Authenticate": 'Bearer realm="backedge"'})
 
 
 def _name_of(host: str) -> str:
-    """The name in a Host header, without its port; empty if there is none, or it is no host."""
+    """The name in a Host header, without its port; empty if there is none, or it is not a host."""
     try:
         parts = urlsplit(f"//{host}")
         if parts.netloc != host or "@" in host or (parts.port is None and host.endswith(":")):
@@ -135,7 +139,7 @@ def _name_of(host: str) -> str:
 
 
 def urlsplit_host(origin: str) -> str:
-    """The host and the port of an Origin header; empty for `null` and for what is no web address."""
+    """The host and the port of an Origin header; empty for `null` and for what is not a web address."""
     try:
         parts = urlsplit(origin)
     except ValueError:

@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from backedge.web.access.gate import Gate
-from backedge.web.access.problem import Problem
+from backedge.web.access.gate import AccessGate
+from backedge.web.access.problem import HttpProblem
 from backedge.web.access.tokens import SESSION_SECONDS
 
 LOGIN_PAGE = """\
@@ -41,12 +41,12 @@ class _Shown(msgspec.Struct, forbid_unknown_fields=True):
 
 async def login(request: Request) -> Response:
     """POST /login: a token for a cookie."""
-    gate: Gate = request.app.state.gate
+    gate: AccessGate = request.app.state.gate
     require_json(request)
     try:
         shown = msgspec.json.decode(await request.body(), type=_Shown)
     except msgspec.DecodeError as error:
-        raise Problem(400, "BadRequest", f'{error}: send {{"token": "…"}}') from error
+        raise HttpProblem(400, "BadRequest", f'{error}: send {{"token": "…"}}') from error
     response = Response(status_code=204)
     response.set_cookie(
         gate.cookie,
@@ -61,7 +61,7 @@ async def login(request: Request) -> Response:
 
 async def logout(request: Request) -> Response:
     """POST /logout: sign out this browser."""
-    gate: Gate = request.app.state.gate
+    gate: AccessGate = request.app.state.gate
     cookie = gate.cookie_in(request.headers)
     if cookie:
         gate.tokens.sign_out(cookie)
@@ -71,10 +71,10 @@ async def logout(request: Request) -> Response:
 
 
 def require_json(request: Request) -> None:
-    """Raises Problem unless the body says that it is JSON. A form of another site cannot say so."""
+    """Raises HttpProblem unless the body says that it is JSON. A form of another site cannot say so."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
     if kind != "application/json":
-        raise Problem(415, "UnsupportedMediaType", f"got {kind[:60] or 'no Content-Type'!r}: send application/json")
+        raise HttpProblem(415, "UnsupportedMediaType", f"got {kind[:60] or 'no Content-Type'!r}: send application/json")
 
 
 ROUTES = [Route("/login", login, methods=["POST"]), Route("/logout", logout, methods=["POST"])]

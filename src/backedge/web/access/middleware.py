@@ -8,9 +8,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from backedge.web.access.gate import LARGEST_BODY, PUBLIC, SAFE, Gate, unauthorized
+from backedge.web.access.gate import LARGEST_BODY, PUBLIC, SAFE, AccessGate, unauthorized
 from backedge.web.access.login import LOGIN_PAGE
-from backedge.web.access.problem import Problem
+from backedge.web.access.problem import HttpProblem
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
@@ -32,7 +32,7 @@ SECURITY = {
 class Access:
     """The ASGI middleware around everything."""
 
-    def __init__(self, app: ASGIApp, gate: Gate) -> None:
+    def __init__(self, app: ASGIApp, gate: AccessGate) -> None:
         self._app, self._gate = app, gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -46,17 +46,17 @@ class Access:
         try:
             receive = self._admit(scope, receive)
             await self._app(scope, receive, send)
-        except Problem as problem:
+        except HttpProblem as problem:
             response = problem.response()
             if problem.status == 401 and _is_page(scope):
                 response = HTMLResponse(LOGIN_PAGE, 401)
             await response(scope, receive, send)
 
     def _admit(self, scope: Scope, receive: Receive) -> Receive:
-        """Let a request pass, with its caller in `request.state`. Raises Problem."""
+        """Let a request pass, with its caller in `request.state`. Raises HttpProblem."""
         found = Headers(scope=scope)
         if len(found.getlist("host")) != 1:
-            raise Problem(421, "WrongHost", "a request needs one Host header")
+            raise HttpProblem(421, "WrongHost", "a request needs one Host header")
         headers: Mapping[str, str] = {name.casefold(): value for name, value in found.items()}
         if len(found.getlist("authorization")) > 1:
             raise unauthorized("the request has two Authorization headers")
@@ -86,8 +86,8 @@ def _require_size(headers: Mapping[str, str]) -> None:
         raise _too_large()
 
 
-def _too_large() -> Problem:
-    return Problem(413, "TooLarge", f"a request has at most {LARGEST_BODY:,} bytes: send less")
+def _too_large() -> HttpProblem:
+    return HttpProblem(413, "TooLarge", f"a request has at most {LARGEST_BODY:,} bytes: send less")
 
 
 def _limited(receive: Receive) -> Receive:

@@ -30,7 +30,7 @@ STATUSES: dict[type[e.BackedgeError], int] = {
 _HINT = re.compile(r"did you mean '([^']+)'\?")
 
 
-class Problem(Exception):
+class HttpProblem(Exception):
     """A request that is refused for a reason of HTTP, not of the engine."""
 
     def __init__(self, status: int, name: str, detail: str, *, headers: dict[str, str] | None = None, **more: Any):
@@ -71,7 +71,7 @@ class ProblemBody(msgspec.Struct):
     """The first decision, if the escalation was decided before."""
 
 
-def problem_of(error: e.BackedgeError, **more: Any) -> Problem:
+def problem_of(error: e.BackedgeError, **more: Any) -> HttpProblem:
     """An error of the engine as an answer."""
     status = next((status for kind, status in STATUSES.items() if isinstance(error, kind)), 500)
     if isinstance(error, e.WorkflowError):
@@ -79,4 +79,4 @@ def problem_of(error: e.BackedgeError, **more: Any) -> Problem:
     hint = _HINT.search(str(error))
     if hint is not None:
         more.setdefault("nearest", hint[1])
-    return Problem(status, type(error).__name__, str(error), **more)
+    return HttpProblem(status, type(error).__name__, str(error), **more)

@@ -25,10 +25,10 @@ TOKENS, SESSIONS = "tokens.json", "sessions.json"
 SESSION_SECONDS = 7 * 24 * 3600.0
 """How long a browser stays signed in."""
 MOST_SESSIONS = 1_000
-T = TypeVar("T", bound="Token | Session")
+T = TypeVar("T", bound="StoredToken | SignIn")
 
 
-class Token(msgspec.Struct, frozen=True):
+class StoredToken(msgspec.Struct, frozen=True):
     """One token, without the token itself."""
 
     name: str
@@ -43,7 +43,7 @@ class Token(msgspec.Struct, frozen=True):
         return Caller(self.name, self.role, self.roles)
 
 
-class Session(msgspec.Struct, frozen=True):
+class SignIn(msgspec.Struct, frozen=True):
     """One browser that is signed in."""
 
     digest: str
@@ -57,12 +57,12 @@ class Tokens:
 
     def __init__(self, state: Path) -> None:
         self._state = state
-        self._read: dict[str, tuple[tuple[int, ...], tuple[Token | Session, ...]]] = {}
+        self._read: dict[str, tuple[tuple[int, ...], tuple[StoredToken | SignIn, ...]]] = {}
 
     # Tokens
 
-    def all(self) -> tuple[Token, ...]:
-        return self._list(TOKENS, Token)
+    def all(self) -> tuple[StoredToken, ...]:
+        return self._list(TOKENS, StoredToken)
 
     def add(self, name: str, role: Role, roles: tuple[str, ...] = (), proxy: bool = False) -> str:
         """Make a token and return it: this is the only time that anybody sees it. Raises IllegalCommand if the name is
@@ -70,53 +70,53 @@ class Tokens:
         if not name.strip() or not name.isprintable():
             raise IllegalCommand(f"{name!r} cannot be the name of a token: use the name of a person or a program")
         token = secrets.token_urlsafe(32)
-        made = Token(name, role, digest_of(token), roles, proxy)
+        made = StoredToken(name, role, digest_of(token), roles, proxy)
 
-        def added(known: tuple[Token, ...]) -> tuple[Token, ...]:
+        def added(known: tuple[StoredToken, ...]) -> tuple[StoredToken, ...]:
             if any(each.name == name for each in known):
                 raise IllegalCommand(f"there is a token for {name!r} already: remove it first, or choose another name")
             return (*known, made)
 
-        self._change(TOKENS, Token, added)
+        self._change(TOKENS, StoredToken, added)
         return token
 
     def remove(self, name: str) -> None:
         """Remove a token, and sign out the browsers that used it. Raises NotFound."""
 
-        def removed(known: tuple[Token, ...]) -> tuple[Token, ...]:
+        def removed(known: tuple[StoredToken, ...]) -> tuple[StoredToken, ...]:
             left = tuple(each for each in known if each.name != name)
             if len(left) == len(known):
                 names = [each.name for each in known]
                 raise NotFound(f"there is no token for {name!r}: {did_you_mean(name, names) if names else 'add one'}")
             return left
 
-        self._change(TOKENS, Token, removed)
+        self._change(TOKENS, StoredToken, removed)
 
-    def find(self, token: str) -> Token | None:
+    def find(self, token: str) -> StoredToken | None:
         digest = digest_of(token)
         return next((each for each in self.all() if secrets.compare_digest(each.digest, digest)), None)
 
     # Sessions
 
-    def sign_in(self, token: Token | None, now: float) -> str:
+    def sign_in(self, token: StoredToken | None, now: float) -> str:
         """Begin a session for a token, or for the printed address, and return what its cookie says."""
         cookie = secrets.token_urlsafe(32)
-        made = Session(digest_of(cookie), token.digest if token is not None else "", now + SESSION_SECONDS)
+        made = SignIn(digest_of(cookie), token.digest if token is not None else "", now + SESSION_SECONDS)
 
-        def begun(known: tuple[Session, ...]) -> tuple[Session, ...]:
+        def begun(known: tuple[SignIn, ...]) -> tuple[SignIn, ...]:
             return (*[each for each in known if each.until > now][-MOST_SESSIONS + 1 :], made)
 
-        self._change(SESSIONS, Session, begun)
+        self._change(SESSIONS, SignIn, begun)
         return cookie
 
     def sign_out(self, cookie: str) -> None:
         digest = digest_of(cookie)
-        self._change(SESSIONS, Session, lambda known: tuple(each for each in known if each.digest != digest))
+        self._change(SESSIONS, SignIn, lambda known: tuple(each for each in known if each.digest != digest))
 
-    def session(self, cookie: str, now: float, owner: Caller) -> Caller | None:
+    def signed_in(self, cookie: str, now: float, owner: Caller) -> Caller | None:
         """Who the browser with this cookie is; None if it is not signed in, or its token was removed."""
         digest = digest_of(cookie)
-        for each in self._list(SESSIONS, Session):
+        for each in self._list(SESSIONS, SignIn):
             if secrets.compare_digest(each.digest, digest) and each.until > now:
                 if not each.token:
                     return owner
@@ -136,11 +136,11 @@ class Tokens:
         known = self._read.get(name)
         if known is None or known[0] != mark:
             try:
-                known = mark, msgspec.json.decode(path.read_bytes(), type=tuple[kind, ...])  # type: ignore[valid-type]
+                known = mark, msgspec.json.decode(path.read_bytes(), type=tuple[kind, ...])  # type: ignore[valid-type]  # a type that is known when it runs
             except msgspec.DecodeError as error:
                 raise IllegalCommand(f"{path} cannot be read ({error}): delete it, and add the tokens again") from error
             self._read[name] = known
-        return known[1]  # type: ignore[return-value]
+        return known[1]  # type: ignore[return-value]  # each file has values of one type
 
     def _change(self, name: str, kind: type[T], change: Callable[[tuple[T, ...]], tuple[T, ...]]) -> None:
         with self._locked():

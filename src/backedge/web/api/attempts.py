@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 import msgspec
@@ -16,7 +17,7 @@ from backedge.core.text import clean, counted
 from backedge.project import secrets_in
 from backedge.reading.attempt_changes import reworks
 from backedge.reading.attempt_log import AttemptOutput
-from backedge.web.api.endpoint import Call, Endpoint, Query
+from backedge.web.api.endpoint import ApiCall, Endpoint, Query
 from backedge.web.api.runs import LIMIT
 
 
@@ -39,7 +40,7 @@ class LogPage(msgspec.Struct, frozen=True):
     """The number of lines to continue after; null at the end so far."""
 
 
-async def _attempt(call: Call) -> tuple[str, str, int, str | None]:
+async def _attempt(call: ApiCall) -> tuple[str, str, int, str | None]:
     """The run, the step, the attempt, and the digest of its log in the journal. Raises NotFound."""
     known = await call.desk.known(call.part("run"))
     step, text = call.part("step"), call.part("attempt")
@@ -60,7 +61,7 @@ async def _attempt(call: Call) -> tuple[str, str, int, str | None]:
     return known.run, step, int(text), log
 
 
-async def log(call: Call) -> LogPage:
+async def log(call: ApiCall) -> LogPage:
     """Read what an attempt was told and printed, line by line."""
     run, step, number, digest = await _attempt(call)
     output = AttemptOutput(call.desk.project.state, run, step, number)
@@ -71,7 +72,7 @@ async def log(call: Call) -> LogPage:
     return LogPage(items, after + limit if len(found) > limit else None)
 
 
-def _all(output: AttemptOutput):  # type: ignore[no-untyped-def]
+def _all(output: AttemptOutput) -> Iterator[tuple[str, str]]:
     """All lines: a log is read a part at a time."""
     while True:
         part = list(output.lines())
@@ -81,7 +82,7 @@ def _all(output: AttemptOutput):  # type: ignore[no-untyped-def]
         yield from part
 
 
-async def _journal_lines(call: Call, digest: str | None) -> list[str]:
+async def _journal_lines(call: ApiCall, digest: str | None) -> list[str]:
     """The end of a log whose files were removed: the journal has it."""
     if digest is None:
         return []
@@ -91,14 +92,14 @@ async def _journal_lines(call: Call, digest: str | None) -> list[str]:
         return []
 
 
-async def briefing(call: Call) -> Response:
+async def briefing(call: ApiCall) -> Response:
     """Read the briefing of an attempt, as its command got it on stdin."""
     run, step, number, _ = await _attempt(call)
     folder = CliFolder(call.desk.project.state, run, step, number)
     return _file(call, run, folder.whole.read_bytes, "application/json", f"the briefing of {step}-{number}")
 
 
-async def prompt(call: Call) -> Response:
+async def prompt(call: ApiCall) -> Response:
     """Read the prompt of an attempt of an agent CLI; of a command, its briefing as text."""
     run, step, number, _ = await _attempt(call)
     folder = CliFolder(call.desk.project.state, run, step, number)
@@ -106,7 +107,7 @@ async def prompt(call: Call) -> Response:
     return _file(call, run, path.read_bytes, "text/plain; charset=utf-8", f"the prompt of {step}-{number}")
 
 
-async def outcome(call: Call) -> Response:
+async def outcome(call: ApiCall) -> Response:
     """Read what an attempt reported, word for word."""
     run, step, number, _ = await _attempt(call)
     folder = CliFolder(call.desk.project.state, run, step, number)
@@ -114,15 +115,15 @@ async def outcome(call: Call) -> Response:
     return _file(call, run, path.read_bytes, "text/plain; charset=utf-8", f"the outcome of {step}-{number}")
 
 
-def _file(call: Call, run: str, read, media: str, what: str) -> Response:  # type: ignore[no-untyped-def]
+def _file(call: ApiCall, run: str, read: Callable[[], bytes], media: str, what: str) -> Response:
     try:
-        data: bytes = read()
+        data = read()
     except OSError:
         raise NotFound(f"{what} is not kept: the run was pruned, or it worked on another machine") from None
     return Response(secrets_in(call.desk.project, run).content(data), media_type=media)
 
 
-async def diff(call: Call) -> AttemptChange:
+async def diff(call: ApiCall) -> AttemptChange:
     """Read what an attempt changed, as `show --diff --json` prints it."""
     run, step, number, _ = await _attempt(call)
     known = await call.desk.known(run)

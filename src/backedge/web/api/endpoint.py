@@ -19,7 +19,7 @@ from backedge.core.suggestions import closest, did_you_mean
 from backedge.reading.whole_json import whole_json
 from backedge.web.access.caller import Caller, Need
 from backedge.web.access.login import require_json
-from backedge.web.access.problem import Problem, problem_of
+from backedge.web.access.problem import HttpProblem, problem_of
 
 if TYPE_CHECKING:
     from backedge.web.desk import Desk
@@ -45,7 +45,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Call:
+class ApiCall:
     """One request to an endpoint, read and checked."""
 
     request: Request
@@ -70,7 +70,7 @@ class Endpoint:
     method: Literal["GET", "POST"]
     path: str
     """Below /api/v1, with its parts in braces."""
-    answer: Callable[[Call], Awaitable[Any]]
+    answer: Callable[[ApiCall], Awaitable[Any]]
     """Returns a value, which becomes JSON, or a Response. The first sentence of its docstring says what it does."""
     gives: Any
     """The type of the value; a media type as text if it is no JSON."""
@@ -103,13 +103,13 @@ class Endpoint:
     async def _handle(self, request: Request) -> Response:
         caller: Caller = request.state.caller
         if not caller.may(self.need):
-            raise Problem(403, "Forbidden", f"{caller.name} is a {caller.role}: {_NEEDED[self.need]}")
+            raise HttpProblem(403, "Forbidden", f"{caller.name} is a {caller.role}: {_NEEDED[self.need]}")
         query = self._query(request)
         try:
             body = await self._body(request) if self.body is not None else None
             if self.method == "POST" and self.body is None:
                 await request.body()
-            given = await self.answer(Call(request, caller, query, body))
+            given = await self.answer(ApiCall(request, caller, query, body))
         except BackedgeError as error:
             raise problem_of(error) from error
         return given if isinstance(given, Response) else json_response(given, self.status)
@@ -119,14 +119,14 @@ class Endpoint:
         for name in request.query_params:
             if name not in known:
                 hint = did_you_mean(name, known) if known else "this address takes none"
-                raise Problem(
+                raise HttpProblem(
                     400, "BadRequest", f"unknown parameter {name[:60]!r}: {hint}", nearest=closest(name, known) or None
                 )
         found = {}
         for each in self.query:
             given = request.headers.getlist(each.name) if each.header else request.query_params.getlist(each.name)
             if len(given) > 1:
-                raise Problem(400, "BadRequest", f"{each.name} is given {len(given)} times: give it once")
+                raise HttpProblem(400, "BadRequest", f"{each.name} is given {len(given)} times: give it once")
             found[each.name] = _value(each, given[0]) if given else each.default
         return found
 
@@ -140,9 +140,9 @@ class Endpoint:
             names = [each.name for each in msgspec.structs.fields(self.body)]
             hint = f": {did_you_mean(unknown[1], names)}" if unknown else ""
             nearest = closest(unknown[1], names) if unknown else ""
-            raise Problem(422, "InvalidBody", f"{error}{hint}", nearest=nearest or None) from error
+            raise HttpProblem(422, "InvalidBody", f"{error}{hint}", nearest=nearest or None) from error
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise Problem(400, "BadRequest", f"the body is not JSON: {error}") from error
+            raise HttpProblem(400, "BadRequest", f"the body is not JSON: {error}") from error
 
 
 _NEEDED: dict[Need, str] = {
@@ -159,13 +159,13 @@ def json_response(value: Any, status: int = 200, headers: dict[str, str] | None 
 
 def _value(query: Query, text: str) -> Any:
     if len(text) > LONGEST_TEXT:
-        raise Problem(
+        raise HttpProblem(
             400, "BadRequest", f"{query.name} has {len(text):,} characters: at most {LONGEST_TEXT:,} are allowed"
         )
     if query.kind == "text":
         if query.words and text not in query.words:
             nearest = closest(text, query.words)
-            raise Problem(
+            raise HttpProblem(
                 400,
                 "BadRequest",
                 f"{query.name}={text[:60]!r} is not known: {did_you_mean(text, query.words)}",
@@ -173,7 +173,7 @@ def _value(query: Query, text: str) -> Any:
             )
         return text
     if not (text.isascii() and text.isdecimal() and len(text) <= 12) or int(text) < query.least:
-        raise Problem(400, "BadRequest", f"{query.name} is {text[:60]!r}: expected a number, {query.least} or more")
+        raise HttpProblem(400, "BadRequest", f"{query.name} is {text[:60]!r}: expected a number, {query.least} or more")
     if query.most is not None and int(text) > query.most:
-        raise Problem(400, "BadRequest", f"{query.name} is {text}: at most {query.most} is allowed")
+        raise HttpProblem(400, "BadRequest", f"{query.name} is {text}: at most {query.most} is allowed")
     return int(text)

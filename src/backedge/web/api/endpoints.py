@@ -6,10 +6,10 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from backedge.web.api import attempts, questions, runs, team
-from backedge.web.api.endpoint import Call, Endpoint
+from backedge.web.api.endpoint import ApiCall, Endpoint
 
 
-async def openapi(call: Call) -> Response:  # noqa: ARG001
+async def openapi(call: ApiCall) -> Response:  # noqa: ARG001
     """Read this API as OpenAPI 3.1."""
     from backedge.web.api.openapi import openapi_json
 

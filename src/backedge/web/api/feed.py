@@ -45,7 +45,7 @@ class Behind(Exception):
         self.seen, self.newest = seen, newest
 
 
-class Channel:
+class RunFeed:
     """The events of one run."""
 
     def __init__(self, journal: Journal, run: str, newest: int) -> None:
@@ -115,7 +115,7 @@ class Feed:
     def __init__(self, journal: Journal, head: Callable[[str], Awaitable[int]]) -> None:
         """`head` gives the number of the newest event of a run, and raises NotFound if there is no such run."""
         self._journal, self._head = journal, head
-        self._channels: dict[str, Channel] = {}
+        self._channels: dict[str, RunFeed] = {}
         self._inbox: dict[object, asyncio.Event] = {}
         self._unsubscribe: Callable[[], None] | None = None
 
@@ -143,7 +143,7 @@ class Feed:
             if run not in self._channels:
                 newest = await self._head(run)
                 if run not in self._channels:
-                    self._channels[run] = Channel(self._journal, run, newest)
+                    self._channels[run] = RunFeed(self._journal, run, newest)
             channel = self._channels[run]
             channel.watchers[token], channel.catching_up[token] = woken, seen
             channel.wake()

@@ -17,8 +17,8 @@ from backedge.core.model import HUMAN, Option
 from backedge.core.state.run import Escalation
 from backedge.engine.protocol import Feedback
 from backedge.reading.whole_json import whole_json
-from backedge.web.access.problem import Problem, problem_of
-from backedge.web.api.endpoint import Call, Endpoint
+from backedge.web.access.problem import HttpProblem, problem_of
+from backedge.web.api.endpoint import ApiCall, Endpoint
 from backedge.web.api.runs import (
     AT,
     CHANGED,
@@ -41,7 +41,7 @@ class InboxPage(msgspec.Struct, frozen=True):
     """Always null: the inbox has one page."""
 
 
-class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DecisionBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The answer to an escalation. Who gives it comes from the token."""
 
     choice: str
@@ -67,7 +67,7 @@ class Decided(msgspec.Struct, frozen=True):
     """Whether the run could continue and no process executes it: `backedge resume` continues it."""
 
 
-class Raised(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FeedbackBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Feedback to raise, as `feedback raise` takes it."""
 
     kind: str
@@ -89,7 +89,7 @@ class RaisedLoop(msgspec.Struct, frozen=True):
     warnings: list[str]
 
 
-class Phase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PhaseBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The phase that injected a finding."""
 
     phase: str
@@ -103,25 +103,25 @@ class Reclassified(msgspec.Struct, frozen=True):
     phases: list[str]
 
 
-async def inbox(call: Call) -> InboxPage:
+async def inbox(call: ApiCall) -> InboxPage:
     """List the open escalations of all runs, each with everything needed to decide it."""
     return InboxPage(await call.desk.items(), None)
 
 
-async def inbox_events(call: Call) -> Response:
+async def inbox_events(call: ApiCall) -> Response:
     """Follow the inbox: a message whenever the open escalations change, with their runs and ids."""
     return stream(call, call.request.app.state.feed.inbox(call.query["Last-Event-ID"] or ""))
 
 
-async def decide(call: Call) -> Decided:
+async def decide(call: ApiCall) -> Decided:
     """Decide an escalation. The name in the journal is that of the token."""
-    given: Decision = call.body
+    given: DecisionBody = call.body
     known = await call.desk.known(call.part("run"))
     found = known.state.escalation(call.part("escalation"))
     if found is None:
         raise unknown_escalation(known.state, call.part("escalation"))
     if not call.caller.may_answer(found.for_roles):
-        raise Problem(
+        raise HttpProblem(
             403,
             "Forbidden",
             f"{found.id} is for {', '.join(found.for_roles)}, and you decide for {', '.join(call.caller.roles)}: ask one of them",
@@ -155,7 +155,7 @@ def _decision_of(found: Escalation | None) -> dict[str, Any] | None:
     return {key: whole.get(key) for key in ("choice", "by", "note", "option", "target", "phase", "rounds", "at")}
 
 
-async def what_if(call: Call) -> Response:
+async def what_if(call: ApiCall) -> Response:
     """Say which steps would run again if the next round of a loop changed its targets, and the cost."""
     known = await known_of(call)
     headers = {"ETag": etag_of(known)}
@@ -166,9 +166,9 @@ async def what_if(call: Call) -> Response:
     return json_response(blast_of(known.events, call.part("loop")), headers=headers)
 
 
-async def feedback(call: Call) -> RaisedLoop:
+async def feedback(call: ApiCall) -> RaisedLoop:
     """Raise feedback as a person."""
-    given: Raised = call.body
+    given: FeedbackBody = call.body
     known = await call.desk.known(call.part("run"))
     require_match(call, known)
     item = Feedback(
@@ -188,9 +188,9 @@ async def feedback(call: Call) -> RaisedLoop:
     return RaisedLoop(known.run, loop, warnings)
 
 
-async def phase(call: Call) -> Reclassified:
+async def phase(call: ApiCall) -> Reclassified:
     """Record which phase injected a finding. This overrides the judge."""
-    given: Phase = call.body
+    given: PhaseBody = call.body
     known = await call.desk.known(call.part("run"))
     require_match(call, known)
     run = await call.desk.engine.find(known.run)
@@ -210,7 +210,7 @@ ENDPOINTS = [
         Decided,
         need="decide",
         query=(MATCH,),
-        body=Decision,
+        body=DecisionBody,
         other={
             404: "There is no such run or escalation.",
             409: "It was decided before: `decision` says by whom, and how.",
@@ -233,7 +233,7 @@ ENDPOINTS = [
         RaisedLoop,
         need="decide",
         query=(MATCH,),
-        body=Raised,
+        body=FeedbackBody,
         status=201,
         other=CHANGED,
     ),
@@ -244,7 +244,7 @@ ENDPOINTS = [
         Reclassified,
         need="decide",
         query=(MATCH,),
-        body=Phase,
+        body=PhaseBody,
         other=CHANGED,
     ),
 ]

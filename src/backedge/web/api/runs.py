@@ -17,8 +17,8 @@ from backedge.engine.store import sound_records
 from backedge.ports import RunHead
 from backedge.reading.event_line import stored_line
 from backedge.reading.run_status import RunStatus
-from backedge.web.access.problem import Problem
-from backedge.web.api.endpoint import Call, Endpoint, Query, json_response
+from backedge.web.access.problem import HttpProblem
+from backedge.web.api.endpoint import ApiCall, Endpoint, Query, json_response
 from backedge.web.api.event_stream import EventStream
 from backedge.web.desk import Known
 from backedge.web.run_search import OUTCOMES, RunSearch, search_runs
@@ -54,7 +54,7 @@ class EventLine(msgspec.Struct, frozen=True):
     """The digests of the large values, by JSON pointer."""
 
 
-class EventPage(msgspec.Struct, frozen=True):
+class EventList(msgspec.Struct, frozen=True):
     """Some events of a run, oldest first."""
 
     items: list[EventLine]
@@ -62,14 +62,14 @@ class EventPage(msgspec.Struct, frozen=True):
     """The number to continue after; null at the end."""
 
 
-class Start(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StartBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A run to start."""
 
     input: Any = None
     """What the run works on: any JSON value."""
 
 
-class Because(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CancelBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Why."""
 
     reason: str = ""
@@ -90,26 +90,26 @@ def etag_of(known: Known) -> str:
     return f'"{quote(known.mark, safe=":")}"'
 
 
-def is_current(call: Call, known: Known) -> bool:
+def is_current(call: ApiCall, known: Known) -> bool:
     """Whether the reader has this already, by its If-None-Match."""
     given = call.request.headers.get("if-none-match", "")
     return any(each.strip().removeprefix("W/") in (etag_of(known), "*") for each in given.split(",") if each.strip())
 
 
-async def known_of(call: Call) -> Known:
+async def known_of(call: ApiCall) -> Known:
     """The run of a path, now or at an event."""
     known = await call.desk.known(call.part("run"))
     at = call.query.get("at")
     if at is not None and at > known.seq:
-        raise Problem(400, "BadRequest", f"at is {at}: the run has {counted(known.seq, 'event')}")
+        raise HttpProblem(400, "BadRequest", f"at is {at}: the run has {counted(known.seq, 'event')}")
     return await call.desk.known(known.run, at) if at is not None else known
 
 
-def require_match(call: Call, known: Known) -> None:
-    """Raises Problem if the run has gone on since what the sender has seen."""
+def require_match(call: ApiCall, known: Known) -> None:
+    """Raises HttpProblem if the run has gone on since what the sender has seen."""
     given = call.query.get("If-Match")
     if given is not None and not any(each.strip() in (etag_of(known), "*") for each in given.split(",")):
-        raise Problem(
+        raise HttpProblem(
             412,
             "Stale",
             f"the run is at {etag_of(known)}, not {given[:100]}: read it again, then decide",
@@ -117,7 +117,7 @@ def require_match(call: Call, known: Known) -> None:
         )
 
 
-async def runs(call: Call) -> RunPage:
+async def runs(call: ApiCall) -> RunPage:
     """List runs, newest first, with their state and the command to type next."""
     outcome, workflow, word, cursor = (call.query[name] for name in ("outcome", "workflow", "q", "cursor"))
     wanted = RunSearch(outcome, workflow, word or "", cursor)
@@ -125,7 +125,7 @@ async def runs(call: Call) -> RunPage:
     return RunPage(await call.desk.statuses(found), following)
 
 
-async def run(call: Call) -> Response:
+async def run(call: ApiCall) -> Response:
     """Read a run, as `show --json` prints it."""
     known = await known_of(call)
     headers = {"ETag": etag_of(known)}
@@ -134,7 +134,7 @@ async def run(call: Call) -> Response:
     return json_response(await call.desk.report(known), headers=headers)
 
 
-async def events(call: Call) -> Response:
+async def events(call: ApiCall) -> Response:
     """Read the events of a run page by page, or follow them with `Accept: text/event-stream`."""
     name, after = call.part("run"), call.query["after"]
     if "text/event-stream" in call.request.headers.get("accept", ""):
@@ -153,7 +153,7 @@ async def events(call: Call) -> Response:
     return Response(body, media_type="application/json", headers={"ETag": etag_of(known)})
 
 
-def stream(call: Call, messages: Any) -> EventStream:
+def stream(call: ApiCall, messages: Any) -> EventStream:
     """Messages for the sender of a request, for as long as they may read."""
     state, request, caller = call.request.app.state, call.request, call.caller
 
@@ -161,34 +161,34 @@ def stream(call: Call, messages: Any) -> EventStream:
         headers = {name.casefold(): value for name, value in request.headers.items()}
         try:
             now = state.gate.sender(headers)
-        except Problem:
+        except HttpProblem:
             return False
         return now is not None and now.caller == caller
 
     return EventStream(messages, state.closing, allowed)
 
 
-async def start(call: Call) -> Response:
+async def start(call: ApiCall) -> Response:
     """Start a run of the project's workflow. Sent again with the same key and body, it says what became of the first."""
     executing = call.request.app.state.executing
     if executing is None:
         raise NotExecuted("this server does not execute runs: start it with `backedge serve --execute`")
     key = call.query["Idempotency-Key"]
     if key is not None and (not key.strip() or not key.isprintable() or "/" in key or len(key) > 100):
-        raise Problem(400, "BadRequest", "Idempotency-Key is the id of a run: up to 100 characters, no slash")
+        raise HttpProblem(400, "BadRequest", "Idempotency-Key is the id of a run: up to 100 characters, no slash")
     name, begun = await executing.start(key, call.body.input)
     status = 201 if begun else 200
     return json_response(await _now(call, name), status, {"Location": f"/api/v1/runs/{quote(name, safe='')}"})
 
 
-async def pause(call: Call) -> RunNow:
+async def pause(call: ApiCall) -> RunNow:
     """Pause a run: running attempts finish, and none starts."""
     found = await _changed(call)
     await found.pause(call.caller.name)
     return await _now(call, found.id)
 
 
-async def resume(call: Call) -> RunNow:
+async def resume(call: ApiCall) -> RunNow:
     """Continue a paused or stopped run. A server that does not execute runs only lifts the pause."""
     found = await _changed(call)
     executing = call.request.app.state.executing
@@ -199,20 +199,20 @@ async def resume(call: Call) -> RunNow:
     return await _now(call, found.id)
 
 
-async def cancel(call: Call) -> RunNow:
+async def cancel(call: ApiCall) -> RunNow:
     """End a run and stop its running attempts. The work so far is kept."""
     found = await _changed(call)
     await cancel_run(call.desk.project, found, call.caller.name, call.body.reason, unheard)
     return await _now(call, found.id)
 
 
-async def _changed(call: Call) -> Any:
+async def _changed(call: ApiCall) -> Any:
     known = await call.desk.known(call.part("run"))
     require_match(call, known)
     return await call.desk.engine.find(known.run)
 
 
-async def _now(call: Call, name: str) -> RunNow:
+async def _now(call: ApiCall, name: str) -> RunNow:
     known = await call.desk.known(name)
     (head,) = await call.desk.statuses([_head(known)])
     return RunNow(name, head.outcome, known.seq, known.state.paused_by is not None, head.held_by)
@@ -254,7 +254,7 @@ ENDPOINTS = [
         RunNow,
         need="admin",
         query=(KEY,),
-        body=Start,
+        body=StartBody,
         status=201,
         other={
             200: "The run was started before, with the same body.",
@@ -274,7 +274,7 @@ ENDPOINTS = [
         "GET",
         "/runs/{run}/events",
         events,
-        EventPage,
+        EventList,
         query=(Query("after", "number", "Only events after this number.", 0), LIMIT, LAST),
         other={404: "There is no such run."},
         streams=True,
@@ -289,5 +289,7 @@ ENDPOINTS = [
         query=(MATCH,),
         other=CHANGED,
     ),
-    Endpoint("POST", "/runs/{run}/cancel", cancel, RunNow, need="admin", query=(MATCH,), body=Because, other=CHANGED),
+    Endpoint(
+        "POST", "/runs/{run}/cancel", cancel, RunNow, need="admin", query=(MATCH,), body=CancelBody, other=CHANGED
+    ),
 ]

@@ -20,7 +20,7 @@ from backedge.reading.story_card import story_card
 from backedge.stories.backlog import read_backlog
 from backedge.stories.files import has_stories
 from backedge.stories.rules.assessor import STATUSES
-from backedge.web.api.endpoint import Call, Endpoint, Query
+from backedge.web.api.endpoint import ApiCall, Endpoint, Query
 from backedge.web.desk import Desk
 
 HEADS = 500
@@ -38,7 +38,7 @@ class TeamReport(msgspec.Struct, frozen=True):
     stats: Stats
 
 
-async def board(call: Call) -> dict[str, list[dict[str, Any]]]:
+async def board(call: ApiCall) -> dict[str, list[dict[str, Any]]]:
     """List the stories by status, as `board --json` prints them."""
     try:
         source = load(find(call.desk.project.folder))
@@ -51,18 +51,18 @@ async def board(call: Call) -> dict[str, list[dict[str, Any]]]:
     return {status: [each for each in cards if each["status"] == status] for status in STATUSES}
 
 
-async def stats(call: Call) -> Stats:
+async def stats(call: ApiCall) -> Stats:
     """Count loops, findings and rework of all runs, as `stats --json` prints them."""
     return await _stats(call)
 
 
-async def report(call: Call) -> TeamReport:
+async def report(call: ApiCall) -> TeamReport:
     """Say how all runs are doing: how many there are, what waits for people, and the statistics."""
     outcomes, opened, oldest = await _figures(call.desk)
     return TeamReport(outcomes, opened, oldest, await _stats(call))
 
 
-async def _stats(call: Call) -> Stats:
+async def _stats(call: ApiCall) -> Stats:
     since = call.query["since"]
     return await statistics(
         call.desk.engine.journal, workflow=call.query["workflow"], since=float(since) if since is not None else None
