@@ -125,13 +125,14 @@ def _chip(drawn: Drawn, chip: Rect) -> str:
         f'height="{chip.height:g}" rx="10"/><text x="{chip.x + chip.width / 2:g}" y="{chip.y + 14:g}">'
         f"{escape(drawn.loop.label)}</text>"
     )
-    return _linked(inside, f"chip {drawn.loop.state}", drawn.loop.href, drawn.loop.told)
+    return _linked(inside, f"chip {drawn.loop.state}", drawn.loop.href)
 
 
-def _linked(inside: str, classes: str, href: str, told: str, more: str = "") -> str:
+def _linked(inside: str, classes: str, href: str, more: str = "") -> str:
+    """What a screen reader says is the title inside."""
     if not href:
         return f'<g class="{classes}"{more}>{inside}</g>'
-    return f'<a class="{classes}" href="{escape(href)}" aria-label="{escape(told)}"{more}>{inside}</a>'
+    return f'<a class="{classes}" href="{escape(href)}"{more}>{inside}</a>'
 
 
 def _node(node: Node, box: Rect, key: str) -> str:
@@ -163,7 +164,7 @@ def _node(node: Node, box: Rect, key: str) -> str:
             f'<text class="note" x="{box.x + 12:g}" y="{box.y + 36:g}">{escape(fitted(node.note, box.width - 22, 11))}</text>'
         )
     shape = "pill" if pill else "group box" if node.members else "box"
-    return _linked(inside, f"node {shape} {node.state}", node.href, told, f' id="{key}-{escape(_id(node.name))}"')
+    return _linked(inside, f"node {shape} {node.state}", node.href, f' id="{key}-{escape(_id(node.name))}"')
 
 
 def _id(name: str) -> str:
