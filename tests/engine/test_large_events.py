@@ -17,7 +17,6 @@ from backedge import Attempt, Briefing, Engine, Feedback, Finding, MemoryJournal
 from backedge.adapters.journals.audit import verify, verify_all
 from backedge.adapters.journals.pruning import prune_payloads
 from backedge.adapters.journals.sqlite import SqliteJournal
-from backedge.reading.event_line import event_line
 from backedge.core import events as e
 from backedge.core.chain import genesis, link
 from backedge.core.errors import JournalDamaged, JournalTooNew
@@ -26,6 +25,7 @@ from backedge.core.model import OutputDigest, Resolution
 from backedge.engine.codec import INLINE, decode_events, encode_events, put_back, set_aside_in
 from backedge.engine.store import events_of
 from backedge.ports import Append, Record
+from backedge.reading.event_line import event_line
 from backedge.testing import ScriptedAgent
 from tests.core.strategies import effort
 from tests.engine.parts import flow, only, play
