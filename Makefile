@@ -15,8 +15,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: $(STAMP)   ## watch a small repository being built: work goes back until it is verified; KEEP=1 keeps its folder
-	$(BIN)/python -m backedge.demo $(if $(KEEP),--keep)
+demo: $(STAMP)   ## watch a small repository being built: work goes back until it is verified; KEEP=1 keeps its folder, SERVE=1 shows its page
+	$(BIN)/python -m backedge.demo $(if $(KEEP),--keep) $(if $(SERVE),--serve)
 
 test: $(STAMP)   ## the tests; a few minutes
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"

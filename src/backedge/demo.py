@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,8 +49,9 @@ class Failed(Exception):
     """The demo did not go as planned; the message says where."""
 
 
-def main(keep: bool = False) -> int:
-    """Run the demo. Returns 0 only if the run really ended verified."""
+def main(keep: bool = False, serve: bool = False) -> int:
+    """Run the demo. Returns 0 only if the run really ended verified. With `serve` it then shows the run in a browser until it
+    is interrupted."""
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
     tools = _tools()
     if isinstance(tools, str):
@@ -64,6 +66,7 @@ def main(keep: bool = False) -> int:
         code = demo.told() or backlog.told()
         if not code:
             _what_next(console)
+            _page(console, folder / "till", serve)
         return code
     except KeyboardInterrupt:
         console.print("\nThe demo was interrupted.")
@@ -88,6 +91,24 @@ def _what_next(console: Console) -> None:
     console.print("\n── Now in your own repository ", style="bold")
     for command, why in NEXT:
         console.print(f"  {command:<38} {why}")
+
+
+def _page(console: Console, folder: Path, serve: bool) -> None:
+    """Offer the web page of the run, or start it and wait until it is interrupted."""
+    console.print("\n── The run in your browser ", style="bold")
+    if not serve:
+        console.print("  make demo SERVE=1                      the same, and then the page of this run")
+        return
+    if find_spec("starlette") is None:
+        console.print("  The page needs more packages: pip install 'backedge[serve]'")
+        return
+    command = [sys.executable, "-m", "backedge", "serve", "--port", "0"]
+    going = subprocess.Popen(command, cwd=folder, text=True)
+    try:
+        going.wait()
+    except KeyboardInterrupt:
+        going.send_signal(signal.SIGINT)
+        going.wait()
 
 
 def _tools() -> Tools | str:
@@ -351,4 +372,4 @@ if __name__ == "__main__":
     # Import it by name, so that all chapters share the same error class.
     from backedge.demo import main as tell
 
-    raise SystemExit(tell("--keep" in sys.argv[1:]))
+    raise SystemExit(tell("--keep" in sys.argv[1:], "--serve" in sys.argv[1:]))

@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -26,6 +26,7 @@ from backedge.web.api.endpoints import routes as api_routes
 from backedge.web.api.feed import Feed
 from backedge.web.desk import Desk
 from backedge.web.executing import Executing
+from backedge.web.pages.errors import error_page
 
 STATIC = Path(__file__).with_name("static")
 
@@ -64,15 +65,26 @@ async def _of_http(request: Request, error: Exception) -> Response:
     phrase = HTTPStatus(error.status_code).phrase
     detail = f"{request.method} {path[:200]}: {phrase.lower()}{hint}"
     name = "".join(word.capitalize() for word in phrase.split())
-    return Problem(error.status_code, name, detail, headers=dict(error.headers or {}), **more).response()
+    return _answer(request, Problem(error.status_code, name, detail, headers=dict(error.headers or {}), **more))
 
 
-async def _of_engine(_: Request, error: Exception) -> Response:
+async def _of_engine(request: Request, error: Exception) -> Response:
     assert isinstance(error, BackedgeError)
-    return problem_of(error).response()
+    return _answer(request, problem_of(error))
 
 
-async def _of_us(_: Request, error: Exception) -> Response:
+async def _of_us(request: Request, error: Exception) -> Response:
     """A mistake in backedge. The server prints where it was made."""
     told = f"there is a mistake in backedge ({type(error).__name__}): the server has printed the details"
-    return Problem(500, "InternalError", told, headers=dict(SECURITY)).response()
+    return _answer(request, Problem(500, "InternalError", told, headers=dict(SECURITY)))
+
+
+def _answer(request: Request, problem: Problem) -> Response:
+    """A problem as JSON; as a page for a browser that asked for one."""
+    path = request.url.path
+    wants_page = request.method == "GET" and "text/html" in request.headers.get("accept", "")
+    if not wants_page or path.startswith(("/api/", "/static/")):
+        return problem.response()
+    nearest = str(problem.more.get("nearest") or "")
+    html = error_page(problem.status, problem.detail, problem.name, nearest)
+    return HTMLResponse(html, problem.status, problem.headers)

@@ -80,6 +80,8 @@ class Site:
     def __init__(self, folder: Path) -> None:
         self.folder, self.port = folder, 0
         self.address = self.signed_in = ""
+        self.cookies: Any = None
+        """The session of a browser, once somebody has signed in."""
         self._process: subprocess.Popen[str] | None = None
         self._others: list[subprocess.Popen[str]] = []
 
@@ -159,12 +161,16 @@ def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
     contexts, wrong = [], list[str]()
 
     def opened(site: Site, path: str = "/", **more: Any) -> Page:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **more})
+        context = browser.new_context(
+            **{"viewport": {"width": 1280, "height": 900}, "storage_state": site.cookies, **more}
+        )
         context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()
-        page.goto(site.signed_in)
-        page.wait_for_selector("body:not([data-page=login])")
+        if site.cookies is None:
+            page.goto(site.signed_in)
+            page.wait_for_selector("body:not([data-page=login])")
+            site.cookies = context.storage_state()
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda said: wrong.append(said.text) if "Content Security Policy" in said.text else None)
         page.on("dialog", lambda dialog: wrong.append(dialog.message))

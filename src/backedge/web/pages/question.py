@@ -23,7 +23,7 @@ from backedge.web.pages.rendering import money
 KEYS = {
     "continue": "c",
     "revise": "v",
-    "reassign": "g",
+    "reassign": "t",
     "reclassify": "p",
     "rollback": "b",
     "resolve": "r",

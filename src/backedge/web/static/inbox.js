@@ -25,12 +25,20 @@
       const now = each.dataset.key === current;
       each.classList.toggle("now", now);
       each.querySelector("a").toggleAttribute("aria-current", now);
-      if (now) each.scrollIntoView({ block: "nearest" });
+      if (now) showInList(each);
     });
     if (focus) {
       card.focus({ preventScroll: true });
       card.scrollIntoView({ block: "start" });
     }
+  }
+
+  // Not scrollIntoView: that could also move the page, under the mouse.
+  function showInList(row) {
+    const list = row.parentElement;
+    if (row.offsetTop < list.scrollTop) list.scrollTop = row.offsetTop;
+    const below = row.offsetTop + row.offsetHeight - list.clientHeight;
+    if (below > list.scrollTop) list.scrollTop = below;
   }
 
   function move(by) {
@@ -89,6 +97,7 @@
     const wait = { form, left: UNDO_SECONDS, body: answerOf(form) };
     pending.set(name, wait);
     const bar = told(card, "");
+    bar.removeAttribute("role"); // a screen reader is told once, by the toast, and not every second
     const text = element("span", "");
     const progress = element("progress");
     progress.max = UNDO_SECONDS;
@@ -356,7 +365,7 @@
     card?.querySelector(".choices").scrollIntoView({ block: "nearest" });
     return true;
   });
-  for (const letter of "cvgpbraxqynfi123456789") {
+  for (const letter of "cvtpbraxqynfi123456789") {
     key(letter, () => {
       const form = here()?.querySelector(`.choice[data-key="${letter}"]`);
       if (!form) return false;
