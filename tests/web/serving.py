@@ -78,7 +78,7 @@ async def serving(folder: Path, **options: Any) -> AsyncIterator[Site]:
     """A real server on a free port."""
     project = project_in(folder)
     store = Tokens(project.state)
-    tokens = {role: store.add(role, role) for role in ("viewer", "decider", "admin")}  # type: ignore[arg-type]
+    tokens = {role: store.add(role, role) for role in ("viewer", "decider", "admin")}
     tokens["security"] = store.add("sam", "decider", ("security",))
     sock = listening("127.0.0.1", 0)
     async with Engine(project.journal) as engine:
@@ -96,7 +96,7 @@ async def in_process(folder: Path) -> AsyncIterator[Site]:
     """The same without a network: for many requests."""
     project = project_in(folder)
     store = Tokens(project.state)
-    tokens = {role: store.add(role, role) for role in ("viewer", "decider", "admin")}  # type: ignore[arg-type]
+    tokens = {role: store.add(role, role) for role in ("viewer", "decider", "admin")}
     async with Engine(project.journal) as engine:
         await filled(engine)
         gate = Gate(store, Caller("ann", "admin"), project.journal, LOOPBACK, "X-User")

@@ -14,7 +14,7 @@ import pytest
 from starlette.routing import Mount, Route
 
 from backedge.core.errors import IllegalCommand, NotFound
-from backedge.web.access.caller import ROLES, Caller
+from backedge.web.access.caller import ROLES, Caller, Need, Role
 from backedge.web.access.gate import LARGEST_BODY
 from backedge.web.access.tokens import Tokens
 from backedge.web.api.endpoint import PREFIX
@@ -23,7 +23,7 @@ from tests.web.serving import Site, on_site, without_network
 
 PARTS = {"run": "r-asks", "step": "code", "attempt": "1", "escalation": "E-9", "loop": "L-1", "finding": "F-1"}
 PUBLIC = {"/healthz", "/login", "/static"}
-NEEDS = {"read": "viewer", "decide": "decider", "admin": "admin"}
+NEEDS: dict[Need, Role] = {"read": "viewer", "decide": "decider", "admin": "admin"}
 
 
 def filled_in(path: str) -> str:
@@ -45,7 +45,7 @@ def routes_of(site: Site) -> list[tuple[str, str]]:
 
 
 def test_every_route_needs_a_token_and_the_role_that_it_says(tmp_path: Path) -> None:
-    needs = {(each.method, PREFIX + each.path): each.need for each in ENDPOINTS}
+    needs = {(str(each.method), PREFIX + each.path): each.need for each in ENDPOINTS}
 
     async def test(site: Site) -> None:
         seen = set()
@@ -62,7 +62,7 @@ def test_every_route_needs_a_token_and_the_role_that_it_says(tmp_path: Path) -> 
             async with site.client(None, Authorization="Bearer wrong") as stranger:
                 assert (await stranger.request(method, address, json={})).status_code == 401, (method, path)
             for role in ROLES:
-                allowed = ROLES.index(role) >= ROLES.index(NEEDS[need])  # type: ignore[arg-type]
+                allowed = ROLES.index(role) >= ROLES.index(NEEDS[need])
                 async with site.client(role) as client:
                     status = (await client.request(method, address, json={})).status_code
                 assert (status == 403) is not allowed, (method, path, role, status)

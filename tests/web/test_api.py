@@ -209,7 +209,7 @@ def test_two_servers_on_one_journal_make_one_decision(tmp_path: Path) -> None:
                 )
                 report = (await client.get("/api/v1/runs/r-asks")).json()
         (decided,) = [each for each in report["escalations"] if each["id"] == "E-1"]
-        here = not isinstance(answers[0], BaseException) and answers[0].status_code == 200  # type: ignore[union-attr]
+        here = not isinstance(answers[0], BaseException) and answers[0].status_code == 200
         assert decided["by"] == ("decider" if here else "there")
         assert here == isinstance(answers[1], BaseException)
 
@@ -222,7 +222,7 @@ def test_a_decider_for_a_role_cannot_decide_for_another(tmp_path: Path, monkeypa
         from backedge.core.state.run import RunState
 
         class ForLegal:
-            id, for_ = "E-1", ("legal",)
+            id, for_roles = "E-1", ("legal",)
 
         monkeypatch.setattr(RunState, "escalation", lambda *_: ForLegal())
         async with site.client("sam") as client:

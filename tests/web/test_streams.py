@@ -110,7 +110,7 @@ def test_the_inbox_says_when_it_has_changed_and_not_what_is_known(tmp_path: Path
 
 
 def test_a_beat_comes_while_nothing_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "BEAT", 0.1)
+    monkeypatch.setattr(feed, "BEAT", 0.1)
 
     async def test(site: Site) -> None:
         async with site.client("viewer") as client, client.stream("GET", "/api/v1/inbox/events") as answer:
@@ -124,7 +124,7 @@ def test_a_beat_comes_while_nothing_happens(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_stream_ends_when_its_token_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "BEAT", 0.1)
+    monkeypatch.setattr(feed, "BEAT", 0.1)
 
     async def test(site: Site) -> None:
         from backedge.web.access.tokens import Tokens
@@ -169,6 +169,7 @@ def test_many_streams_do_not_hold_up_the_end_of_the_server(tmp_path: Path) -> No
 def small(monkeypatch: pytest.MonkeyPatch, most: int = 50) -> None:
     monkeypatch.setattr(feed, "MOST_BEHIND", most)
     monkeypatch.setattr(feed, "PAUSE", 0.0)
+    monkeypatch.setattr(feed, "PAUSE_EACH", 0.0)
 
 
 def on_feed(folder: Path, test: Any) -> None:

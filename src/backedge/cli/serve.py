@@ -154,16 +154,13 @@ def list_(journal: Path | None, as_json: bool) -> None:
     Example:
       backedge serve token list
     """
-    found = [
-        {"name": each.name, "role": each.role, "for": list(each.roles), "proxy": each.proxy}
-        for each in _tokens(journal).all()
-    ]
+    found = _tokens(journal).all()
     if as_json:
-        print_json(found)
+        print_json([{"name": each.name, "role": each.role, "for": each.roles, "proxy": each.proxy} for each in found])
         return
     for each in found:
-        limited = f"  for {', '.join(each['for'])}" if each["for"] else ""
-        click.echo(f"{each['name']}  {each['role']}{limited}{'  proxy' if each['proxy'] else ''}")
+        limited = f"  for {', '.join(each.roles)}" if each.roles else ""
+        click.echo(f"{each.name}  {each.role}{limited}{'  proxy' if each.proxy else ''}")
     if not found:
         click.echo("there are no tokens: only the address that `backedge serve` prints lets anybody in")
 

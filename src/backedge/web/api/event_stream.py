@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
 
 import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from backedge.web.api.feed import Behind
+from backedge.web.api import feed
 
-BEAT = 15.0
-"""Seconds without an event after which a comment is sent: proxies and browsers then know that the stream lives."""
 STALLED = 20.0
 """Seconds that a reader may leave the connection full. After that it is closed."""
 
@@ -23,7 +22,9 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, messages: AsyncIterator[bytes], closing: asyncio.Event, allowed: Callable[[], bool]) -> None:
+    def __init__(
+        self, messages: AsyncGenerator[bytes, None], closing: asyncio.Event, allowed: Callable[[], bool]
+    ) -> None:
         """`allowed` is asked at each beat whether the reader still may read."""
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
@@ -56,33 +57,18 @@ class EventStream(Response):
     async def _send(self, send: Send) -> None:
         """Send the messages. Raises TimeoutError if the reader does not read."""
         await _sent(send, b": backedge\nretry: 1000\n\n")
-        messages = aiter(self._messages)
-        waiting: asyncio.Task[bytes] | None = None
-        try:
-            while True:
-                waiting = waiting or asyncio.ensure_future(anext(messages))  # type: ignore[arg-type]
-                done, _ = await asyncio.wait({waiting}, timeout=BEAT)
-                if not self._allowed():
-                    return
-                if not done:
-                    await _sent(send, b": beat\n\n")
-                    continue
-                try:
-                    message = waiting.result()
-                except StopAsyncIteration:
-                    return
-                except Behind as behind:
-                    told = msgspec.json.encode({"seen": behind.seen, "newest": behind.newest})
-                    await _sent(send, b"event: behind\ndata: %s\n\n" % told)
-                    return
-                finally:
-                    waiting = None
-                await _sent(send, message)
-        finally:
-            if waiting is not None:
-                waiting.cancel()
-                await asyncio.gather(waiting, return_exceptions=True)
-            await messages.aclose()  # type: ignore[attr-defined]
+        looked = time.monotonic()
+        async with aclosing(self._messages) as messages:
+            try:
+                async for message in messages:
+                    if time.monotonic() - looked >= feed.BEAT:
+                        looked = time.monotonic()
+                        if not self._allowed():
+                            return
+                    await _sent(send, message)
+            except feed.Behind as behind:
+                told = msgspec.json.encode({"seen": behind.seen, "newest": behind.newest})
+                await _sent(send, b"event: behind\ndata: %s\n\n" % told)
 
 
 async def _sent(send: Send, message: bytes) -> None:

@@ -7,7 +7,7 @@ and then falls too far behind is told so, and has to connect again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from hashlib import sha256
 
 import msgspec
@@ -22,8 +22,15 @@ MOST_BEHIND = 1_000
 """How many events a watcher who was up to date may fall behind."""
 PAUSE = 0.1
 """Seconds between two looks at the journal while much happens: what happens meanwhile is sent together."""
+PAUSE_EACH = 0.0015
+"""The same for each watcher: with many of them, sending takes a small part of the time however much happens."""
+BEAT = 15.0
+"""Seconds without an event after which a comment is sent: proxies and browsers then know that the stream lives."""
 CHUNK = 32 * 1024
 """About how many bytes to send at once."""
+
+
+BEAT_MESSAGE = b": beat\n\n"
 
 
 def frame_of(run: str, record: Record) -> bytes:
@@ -77,7 +84,7 @@ class Channel:
                 self._forget()
                 for woken in self.watchers.values():
                     woken.set()
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(max(PAUSE, PAUSE_EACH * len(self.watchers)))
 
     def _forget(self) -> None:
         """Keep only the messages that a watcher may still need."""
@@ -128,7 +135,7 @@ class Feed:
         for woken in self._inbox.values():
             woken.set()
 
-    async def events(self, run: str, after: int) -> AsyncIterator[bytes]:
+    async def events(self, run: str, after: int) -> AsyncGenerator[bytes, None]:
         """The messages of a run after a number, for ever, a few at a time. Raises Behind."""
         self._listen()  # before the journal is read, so that nothing falls between
         token, woken, seen = object(), asyncio.Event(), after
@@ -152,7 +159,8 @@ class Feed:
                     yield b"".join(frames)
                 else:
                     channel.catching_up.pop(token, None)
-                    await woken.wait()
+                    if not await _within_a_beat(woken):
+                        yield BEAT_MESSAGE
         finally:
             held = self._channels.get(run)
             if held is not None:
@@ -163,7 +171,7 @@ class Feed:
                     del self._channels[run]
             self._rest()
 
-    async def inbox(self, known: str) -> AsyncIterator[bytes]:
+    async def inbox(self, known: str) -> AsyncGenerator[bytes, None]:
         """A message whenever the open escalations have changed, and at once if they are not those that the watcher
         knows. The id of a message is a digest of them."""
         self._listen()
@@ -180,8 +188,18 @@ class Feed:
                 if digest != known:
                     known = digest
                     yield b"id: %s\ndata: %s\n\n" % (digest.encode(), escaped(data))
-                await woken.wait()
-                await asyncio.sleep(PAUSE)
+                while not await _within_a_beat(woken):
+                    yield BEAT_MESSAGE
+                await asyncio.sleep(max(PAUSE, PAUSE_EACH * len(self._inbox)))
         finally:
             self._inbox.pop(token, None)
             self._rest()
+
+
+async def _within_a_beat(woken: asyncio.Event) -> bool:
+    """Wait until something has happened. False after a beat in which nothing has."""
+    try:
+        async with asyncio.timeout(BEAT):
+            return await woken.wait()
+    except TimeoutError:
+        return False

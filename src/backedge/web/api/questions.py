@@ -120,7 +120,7 @@ async def decide(call: Call) -> Decided:
     found = known.state.escalation(call.part("escalation"))
     if found is None:
         raise unknown_escalation(known.state, call.part("escalation"))
-    for_ = tuple(getattr(found, "for_", ()))
+    for_ = tuple(getattr(found, "for_roles", ()))
     if not call.caller.may_answer(for_):
         raise Problem(
             403,
