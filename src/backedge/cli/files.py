@@ -26,7 +26,9 @@ from backedge.compat.loops_export import loop_objects
 from backedge.compat.scratchpad import scratchpad_text
 from backedge.config import WorkflowFileError, find, load
 from backedge.core.errors import ImportRefused, NotFound
+from backedge.core.events import Event
 from backedge.core.feedback.loop import LoopState
+from backedge.core.state.evolve import replay
 from backedge.core.state.run import RunState
 from backedge.core.text import counted, escaped
 from backedge.project import Project, secrets_of
@@ -46,8 +48,9 @@ LARGEST = 16 * 1024 * 1024
     show_default=True,
     help="The format.",
 )
+@click.option("--html", is_flag=True, help="The page of the run as one file, to open without a server.")
 @journal_option
-def export(run_name: str | None, form: str, journal: Path | None) -> None:
+def export(run_name: str | None, form: str, html: bool, journal: Path | None) -> None:
     """Print RUN, or the newest run, as a file.
 
     `report` is the output of `show --json`. `loops` has the loops with statistics; its `feedback_loops` uses the field
@@ -60,7 +63,10 @@ def export(run_name: str | None, form: str, journal: Path | None) -> None:
     \b
     Example:
       backedge export --as loops
+      backedge export --html > run.html
     """
+    if html:
+        return _print_page(run_name, journal)
 
     async def ask(engine: Engine) -> tuple[Report, RunState, Contents]:
         run = await the_run(engine, run_name)
@@ -73,6 +79,23 @@ def export(run_name: str | None, form: str, journal: Path | None) -> None:
         print_json(report)
     else:
         _PRINT[form](report, contents)
+    return None
+
+
+def _print_page(run_name: str | None, journal: Path | None) -> None:
+    from backedge.cli.serve import require_serve
+
+    require_serve()
+    from backedge.web.pages.run_file import run_file
+
+    async def ask(engine: Engine) -> tuple[RunState, list[Event]]:
+        run = await the_run(engine, run_name)
+        events = await run.events()
+        state = replay(events)
+        assert state is not None  # a run has a first event
+        return state, events
+
+    click.echo(run_file(*asking(journal, ask)).encode("utf-8", "replace"), nl=False)
 
 
 def _iso(seconds: float) -> str:

@@ -18,7 +18,7 @@ MARKS = {
     "broken": "!",
     "running": "▸",
     "asks": "?",
-    "limited": "⏳",
+    "limited": "…",
     "stale": "↻",
     "skipped": "»",
     "passed_over": "»",
@@ -147,7 +147,7 @@ def _node(node: Node, box: Rect, key: str) -> str:
         note = fitted(node.note, 66, 11)
         room = box.width - 40 - (text_width(note, 11) + 6 if note else 0)
         inside = (
-            f'{rect}<text class="mark" x="{box.x + 11:g}" y="{box.y + 17:g}">{mark or "·"}</text>'
+            f'{rect}<text class="sign" x="{box.x + 11:g}" y="{box.y + 17:g}">{mark or "·"}</text>'
             f'<text class="name" x="{box.x + 26:g}" y="{box.y + 17:g}">{escape(fitted(label, room, 12))}</text>'
             f'<text class="note" x="{box.right - 10:g}" y="{box.y + 17:g}" text-anchor="end">{escape(note)}</text>'
         )
@@ -160,7 +160,7 @@ def _node(node: Node, box: Rect, key: str) -> str:
         inside = (
             f'{stack}{rect}<text class="name" x="{box.x + 12:g}" y="{box.y + 19:g}">'
             f"{escape(fitted(label, box.width - 38, 12.5))}</text>"
-            f'<text class="mark" x="{box.right - 12:g}" y="{box.y + 19:g}" text-anchor="end">{mark}</text>'
+            f'<text class="sign" x="{box.right - 12:g}" y="{box.y + 19:g}" text-anchor="end">{mark}</text>'
             f'<text class="note" x="{box.x + 12:g}" y="{box.y + 36:g}">{escape(fitted(node.note, box.width - 22, 11))}</text>'
         )
     shape = "pill" if pill else "group box" if node.members else "box"

@@ -94,7 +94,7 @@ class Stop:
     told: str
 
 
-_RANK = {"ask": 0, "end": 0, "decision": 0, "back": 1, "fail": 2, "closed": 3, "error": 3}
+_RANK = {"ask": 0, "end": 0, "decision": 0, "back": 1, "fail": 2, "closed": 3, "broke": 3}
 
 
 def stops_of(events: Sequence[e.Event]) -> tuple[Stop, ...]:
@@ -120,7 +120,7 @@ def _stops(events: Iterable[e.Event]) -> Iterator[Stop]:
             case e.LoopClosed():
                 yield Stop(seq, "closed", f"{event.loop} {event.state}")
             case e.AttemptFailed():
-                yield Stop(seq, "error", f"{event.step} broke")
+                yield Stop(seq, "broke", f"{event.step} broke")
             case e.RunEnded():
                 yield Stop(seq, "end", event.outcome)
             case _:

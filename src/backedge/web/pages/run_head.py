@@ -131,7 +131,7 @@ def _questions(state: RunState, histories: Histories) -> Sequence[AskedQuestion]
                 each.id,
                 sentence(state, each, histories.get(each.loop or "", LoopHistory())),
                 breach_words(each.breach) if each.breach is not None else "",
-                f"/?run={quote(state.run)}#{quote(f'{state.run}-{each.id}')}",
+                f"/?run={quote(state.run, safe='')}#{quote(state.run, safe='')}:{each.id}",
                 loop is None or loop.pauses,
             )
         )

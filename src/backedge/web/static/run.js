@@ -43,10 +43,10 @@
     if (loaded.get(part.id) === html) return false;
     loaded.set(part.id, html);
     const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
-    const boxes = [...part.querySelectorAll(".graph-box, .timeline-box, .matrix")].map((each) => [each.scrollLeft, each.scrollTop]);
+    const boxes = [...part.querySelectorAll(".graph-box, .timeline-box, .verdicts")].map((each) => [each.scrollLeft, each.scrollTop]);
     const opened = [...part.querySelectorAll("details[open]")].map((each) => [...part.querySelectorAll("details")].indexOf(each));
     part.innerHTML = html;
-    part.querySelectorAll(".graph-box, .timeline-box, .matrix").forEach((each, index) => {
+    part.querySelectorAll(".graph-box, .timeline-box, .verdicts").forEach((each, index) => {
       if (boxes[index]) [each.scrollLeft, each.scrollTop] = boxes[index];
     });
     const details = part.querySelectorAll("details");
@@ -168,6 +168,8 @@
     if (button) { page.dataset.size = button.dataset.size; size(button.dataset.size); return; }
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     const link = event.target.closest("a");
+    const step = !address && link && (link.getAttribute("href") || "").startsWith("#step-") && document.getElementById(link.getAttribute("href").slice(1));
+    if (step) step.open = true; // of an exported file: the browser goes there by itself
     const send = event.target.closest("button[data-path]");
     if (send) { event.preventDefault(); act(send.dataset.method, send.dataset.path, {}); return; }
     if (!link || !address) return;

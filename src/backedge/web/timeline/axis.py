@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from backedge.web.timeline.bars import Bar, Wait, seconds_words
 
-BREAK = 74.0
+BREAK = 100.0
 """The width of a break."""
 SHORTEST = 0.02
 """From which part of the time at work on a gap is a break."""

@@ -15,7 +15,7 @@ ROW, TOP, LEFT, WIDTH = 24.0, 44.0, 150.0, 1240.0
 BAR = 16.0
 NARROWEST = 5.0
 MOST_ROWS = 60
-SIGNS = {"pass": "✓", "fail": "✗", "error": "!", "dropped": "–", "limited": "⏳", "judging": "▸"}
+SIGNS = {"pass": "✓", "fail": "✗", "error": "!", "dropped": "–", "limited": "…", "judging": "▸"}
 STATES = ("asks", "open", "closed")
 
 Address = Callable[[str, int], str]
@@ -90,7 +90,7 @@ def _breaks(axis: Axis, height: float) -> Iterator[str]:
         yield (
             f'<g class="break"><rect x="{each.x + 5:g}" y="4" width="{BREAK - 10:g}" height="{height - 8:g}" rx="6"/>'
             f'<text x="{middle:g}" y="18">{escape(each.label)}</text>'
-            f'<text x="{middle:g}" y="31">{escape(fitted(each.reason, BREAK - 6, 10))}</text></g>'
+            f'<text x="{middle:g}" y="31">{escape(fitted(each.reason, BREAK - 4, 10))}</text></g>'
         )
 
 
@@ -100,9 +100,9 @@ def _bar(bar: Bar, axis: Axis, y: float, now: float, address: Address) -> str:
     sign = SIGNS.get(bar.kind, str(bar.attempt))
     label = f'<text x="{x + width / 2:g}" y="{y + 16:g}">{sign}</text>' if width >= 7 * len(sign) + 4 else ""
     running = " running" if bar.end is None else ""
-    words = escape(bar_words(bar))
+    words, kind = escape(bar_words(bar)), "broke" if bar.kind == "error" else bar.kind
     return (
-        f'<a class="bar {bar.kind}{running}" href="{escape(address(bar.step, bar.attempt))}" tabindex="-1" aria-label="{words}">'
+        f'<a class="try {kind}{running}" href="{escape(address(bar.step, bar.attempt))}" tabindex="-1">'
         f'<title>{words}</title><rect x="{x:g}" y="{y + 4:g}" width="{width:g}" height="{BAR:g}" rx="4"/>{label}</a>'
     )
 
