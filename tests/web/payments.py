@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from backedge import Briefing, Engine, Finding, Outcome, Step, Usage, Workflow, failed, passed
+from backedge import Briefing, Engine, Finding, MemoryJournal, Outcome, Step, Usage, Workflow, failed, passed
 from backedge.core.errors import AgentError, ProviderLimit
+from backedge.core.events import Event
 from backedge.testing import FakeClock
 
 RUN = "r-pay"
@@ -171,6 +172,14 @@ async def play(engine: Engine, time: VirtualTime, workflow: Workflow, run: str =
         return await started.at_rest()
     finally:
         driver.cancel()
+
+
+async def paid(judge: str = "", does: Agent | None = None, **more: Any) -> Sequence[Event]:
+    """The events of the example, played in memory; `does` replaces what one of its steps does."""
+    time = VirtualTime()
+    async with Engine(MemoryJournal(), clock=time.clock) as engine:
+        await play(engine, time, payments(time, judge, does, **more))
+        return await (await engine.find(RUN)).events()
 
 
 async def make(folder: Path, run: str = RUN) -> Path:

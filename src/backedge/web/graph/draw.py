@@ -129,6 +129,7 @@ def _chip(drawn: Drawn, chip: Rect) -> str:
 
 
 def _linked(inside: str, classes: str, href: str, more: str = "") -> str:
+    """What a screen reader says is the title inside."""
     if not href:
         return f'<g class="{classes}"{more}>{inside}</g>'
     return f'<a class="{classes}" href="{escape(href)}"{more}>{inside}</a>'

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from backedge.web.graph.columns import Cell
 
 SWEEPS = 8
-SETTLINGS = 4
+SETTLINGS = 3
 
 
 def put_in_order(columns: list[list[Cell]], gap: float) -> None:
@@ -25,8 +25,13 @@ def put_in_order(columns: list[list[Cell]], gap: float) -> None:
                 column.sort(key=_before if forward else _after)
                 for index, cell in enumerate(column):
                     cell.at = float(index)
-        if not forward and (count := _crossings(columns)) < fewest:
+        if forward:
+            continue
+        count = _crossings(columns)
+        if count < fewest:
             best, fewest = [list(column) for column in columns], count
+        elif sweep > 2:
+            break  # it gets no better
     columns[:] = best
     _settle(columns, gap)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -74,23 +75,26 @@ class Page:
 
 @dataclass(frozen=True)
 class Folded:
-    """A run at one sequence number, with everything that its page folds from the events."""
+    """A run at one sequence number, with everything that its page folds from the events: each when it is first needed."""
 
     known: Known
     histories: Histories
-    bars: Bars
-    costs: Mapping[str, Cost]
-    stops: tuple[Stop, ...]
 
     @property
     def state(self) -> RunState:
         return self.known.state
 
+    @cached_property
+    def bars(self) -> Bars:
+        return bars_of(self.known.events, frozenset(self.state.graph.judges))
 
-def folded(known: Known, histories: Histories) -> Folded:
-    """Fold the events of a run for its page."""
-    judges = frozenset(known.state.graph.judges)
-    return Folded(known, histories, bars_of(known.events, judges), costs_by_loop(known.events), stops_of(known.events))
+    @cached_property
+    def costs(self) -> Mapping[str, Cost]:
+        return costs_by_loop(self.known.events)
+
+    @cached_property
+    def stops(self) -> tuple[Stop, ...]:
+        return stops_of(self.known.events)
 
 
 def head_part(page: Page, run: Folded) -> str:
@@ -227,7 +231,7 @@ class _Asked:
         remembered: dict[tuple[str, int], Folded] = _remembered(self.request)
         key = known.run, known.seq
         if key not in remembered:
-            remembered[key] = folded(known, (await self.desk.history(known)).histories)
+            remembered[key] = Folded(known, (await self.desk.history(known)).histories)
             while len(remembered) > MOST_REMEMBERED:
                 del remembered[next(iter(remembered))]
         return remembered[key]

@@ -18,10 +18,10 @@ from backedge.core.text import counted
 from backedge.web.desk import Known
 from backedge.web.pages.rendering import rendered
 from backedge.web.pages.run import (
+    Folded,
     Page,
     events_part,
     evidence_part,
-    folded,
     graph_part,
     head_part,
     loops_part,
@@ -39,7 +39,7 @@ PARTS = ("head", "graph", "timeline", "loops", "evidence", "events")
 def run_file(state: RunState, events: Sequence[e.Event]) -> str:
     """One run as one HTML file. What makes it too large is left out, with a remark."""
     page = Page(state.run, state.seq, state.seq, past=False, live=False, acts=False, links=False)
-    run = folded(Known(state.run, events, state), loop_histories(events))
+    run = Folded(Known(state.run, events, state), loop_histories(events))
     first, last = first_of(state.seq, None)
     earlier = replay(events[:first]) if first else None
     parts = {

@@ -15,7 +15,7 @@ from backedge.core.text import as_text, clean, counted, duration, shown
 from backedge.web.graph.picture import loop_word
 from backedge.web.pages.run_head import breach_words
 
-PAGE = 15
+PAGE = 10
 """How many loops to show at once: open ones always, then the last ones."""
 MOST_VERDICTS = 8
 MOST_FINDINGS = 25
