@@ -19,7 +19,7 @@ from backedge.web.desk import Desk
 from backedge.web.pages.consequence import consequence
 from backedge.web.pages.errors import error_page
 from backedge.web.pages.inbox import inbox_page
-from backedge.web.pages.question import KEYS, Question
+from backedge.web.pages.question import KEYS, QuestionCard
 from backedge.web.pages.report import report_page
 from backedge.web.run_search import RunSearch, search_runs
 from tests.web.example import fill
@@ -71,7 +71,7 @@ UNSAID = re.compile(
 
 def test_a_person_reads_every_text_of_a_question(items: list[InboxItem]) -> None:
     for item in items:
-        read = text_of(inbox_page([Question(item, ("a",), ("p",))]))
+        read = text_of(inbox_page([QuestionCard(item, ("a",), ("p",))]))
         for path, text in words_in(msgspec.to_builtins(item)):
             if not UNSAID.search(path):
                 for line in re.sub(r"\x1b\][^\x07]*\x07|\x1b\[[0-9;]*m", "", text).splitlines():
@@ -81,12 +81,12 @@ def test_a_person_reads_every_text_of_a_question(items: list[InboxItem]) -> None
 def test_every_key_of_a_question_changes_the_page(items: list[InboxItem]) -> None:
     item = of_run(items, "r-hostile")
     for key in ("message", "requested_info", "suggested_fix", "requirement_id", "advice", "last_error"):
-        told = text_of(inbox_page([Question(msgspec.structs.replace(item, **{key: "a word like no other"}))]))
+        told = text_of(inbox_page([QuestionCard(msgspec.structs.replace(item, **{key: "a word like no other"}))]))
         assert "a word like no other" in told, key
 
 
 def test_markup_and_terminal_codes_are_text(items: list[InboxItem]) -> None:
-    html = inbox_page([Question(each) for each in items])
+    html = inbox_page([QuestionCard(each) for each in items])
     assert "<script>document" not in html
     assert "<img src=x" not in html
     assert "\x1b" not in html
@@ -95,20 +95,20 @@ def test_markup_and_terminal_codes_are_text(items: list[InboxItem]) -> None:
 
 def test_no_question_has_two_choices_with_one_key(items: list[InboxItem]) -> None:
     for item in items:
-        keys = [choice.key for choice in Question(item).choices]
+        keys = [choice.key for choice in QuestionCard(item).choices]
         assert len(set(keys)) == len(keys), item.run
         assert all(keys), item.run
     assert not {"j", "k", "u", "s", "g", "d"} & set(KEYS.values())  # these move, undo and send
 
 
 def test_the_recommended_choice_is_first_and_says_why(items: list[InboxItem]) -> None:
-    [first, *rest] = Question(of_run(items, "r-hostile")).choices
+    [first, *rest] = QuestionCard(of_run(items, "r-hostile")).choices
     assert first.option.recommended
     assert not any(each.option.recommended for each in rest)
 
 
 def test_a_choice_asks_for_what_it_needs(items: list[InboxItem]) -> None:
-    choices = {each.option.choice: each for each in Question(of_run(items, "r-hostile")).choices}
+    choices = {each.option.choice: each for each in QuestionCard(of_run(items, "r-hostile")).choices}
     assert choices["revise"].required == "note"
     assert choices["reassign"].required == "target"
     assert choices["accept"].asks
@@ -118,13 +118,13 @@ def test_a_choice_asks_for_what_it_needs(items: list[InboxItem]) -> None:
 
 def test_the_mark_of_a_card_changes_only_with_its_question(items: list[InboxItem]) -> None:
     item = of_run(items, "r-copy")
-    assert Question(item).mark == Question(item).mark
-    assert Question(item).mark != Question(msgspec.structs.replace(item, sentence="another")).mark
-    assert Question(item).mark != Question(item, refused="you may look").mark
+    assert QuestionCard(item).mark == QuestionCard(item).mark
+    assert QuestionCard(item).mark != QuestionCard(msgspec.structs.replace(item, sentence="another")).mark
+    assert QuestionCard(item).mark != QuestionCard(item, refused="you may look").mark
 
 
 def test_who_may_not_decide_gets_no_buttons_and_a_reason(items: list[InboxItem]) -> None:
-    html = inbox_page([Question(of_run(items, "r-copy"), refused="You may look.")])
+    html = inbox_page([QuestionCard(of_run(items, "r-copy"), refused="You may look.")])
     assert "You may look." in html
     assert html.count('<button type="submit"') == html.count(" disabled>")
 

@@ -123,7 +123,8 @@ def test_it_executes_runs_only_when_told_to(project: Project) -> None:
         until(lambda: outcome("r-2") == "waiting", 60)
         assert len(project.events("r-2")) == len({each["seq"] for each in project.events("r-2")})
     server.process.terminate()
-    assert server.process.wait(timeout=30) == 0
+    server.process.communicate(timeout=30)
+    assert server.process.returncode == 0
 
 
 def test_a_run_whose_process_was_killed_is_continued(project: Project) -> None:

@@ -17,6 +17,7 @@ import pytest
 from backedge import Engine, Outcome, Step, Workflow
 from backedge.engine.store import sound_records
 from backedge.reading.event_line import event_line
+from backedge.web import server
 from backedge.web.api import event_stream, feed
 from backedge.web.api.feed import Behind, Feed
 from tests.web.serving import Site, on_site, project_in
@@ -226,7 +227,7 @@ def test_a_reader_who_does_not_read_keeps_no_events_in_memory(tmp_path: Path, mo
         looking.cancel()
         assert channel.newest > 800
         assert most <= 4 * 50
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
         assert given._channels == {}
         assert given._unsubscribe is None
 
@@ -254,7 +255,7 @@ def test_a_late_reader_gets_all_events_although_few_are_in_memory(
             ids = [int(line[4:]) for line in text.splitlines() if line.startswith(b"id: ")]
             assert ids == list(range(start + 1, ids[-1] + 1))
         await reading
-        await early.aclose()  # type: ignore[attr-defined]
+        await early.aclose()
 
     on_feed(tmp_path, test)
 
@@ -262,6 +263,13 @@ def test_a_late_reader_gets_all_events_although_few_are_in_memory(
 def test_a_connection_that_is_full_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real socket whose reader does not read."""
     monkeypatch.setattr(event_stream, "STALLED", 0.5)
+
+    def listening_with_a_small_buffer(host: str, port: int) -> socket.socket:
+        found = server.listening(host, port)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8_192)  # else the kernel takes megabytes
+        return found
+
+    monkeypatch.setattr("tests.web.serving.listening", listening_with_a_small_buffer)
 
     async def test(site: Site) -> None:
         def large(_: Any) -> Outcome:

@@ -62,7 +62,7 @@ def serve(
 ) -> None:
     """Show runs, the inbox and the board in a browser, and answer there; programs use the HTTP API.
 
-    It prints an address with a token in it: whoever opens that address may do what you may. For other people and for
+    It prints an address with a token in it. Keep it to yourself: it lets a browser do what you may do. For other people and for
     programs, `serve token add` makes tokens that may do less. Without --execute the server shows and decides; runs are
     executed by `backedge run` and `backedge resume`. Ctrl-C ends it.
 

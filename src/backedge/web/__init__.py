@@ -2,7 +2,7 @@
 
 A request goes through `access` (who is it, may they), then to a page or to the API. Both read from one `Desk`: a run is
 folded once, and everything on a page comes from that one state, at one sequence number. Pages only read. Every change goes
-through the API, so there is one door for decisions. The server renders everything; the browser adds the keyboard, the undo
+through the API, so decisions are made in one place. The server renders everything; the browser adds the keyboard, the undo
 and the live updates.
 
     server.py   starts the server and prints its address

@@ -120,7 +120,7 @@ async def served(
 
 
 def _closed_by_us(record: logging.LogRecord) -> bool:
-    """A stream whose reader does not read is closed without an end. That is no error."""
+    """A stream whose reader does not read is closed without an end. That is not an error."""
     return "without completing response" not in record.getMessage()
 
 

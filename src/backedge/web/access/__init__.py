@@ -1,1 +1,1 @@
-"""Who may do what: tokens, roles, cookies, and the checks of Host and Origin."""
+"""Tokens, roles and cookies, and the checks of Host and Origin."""

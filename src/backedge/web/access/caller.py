@@ -1,4 +1,4 @@
-"""Who sends a request, and what they may do."""
+"""The person or program that sends a request, and what they may do."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def unauthorized(why: str) -> Problem:
 
 
 def _name_of(host: str) -> str:
-    """The name in a Host header, without its port; empty if there is none, or it is no host."""
+    """The name in a Host header, without its port; empty if there is none, or it is not a host."""
     try:
         parts = urlsplit(f"//{host}")
         if parts.netloc != host or "@" in host or (parts.port is None and host.endswith(":")):
@@ -135,7 +135,7 @@ def _name_of(host: str) -> str:
 
 
 def urlsplit_host(origin: str) -> str:
-    """The host and the port of an Origin header; empty for `null` and for what is no web address."""
+    """The host and the port of an Origin header; empty for `null` and for what is not a web address."""
     try:
         parts = urlsplit(origin)
     except ValueError:

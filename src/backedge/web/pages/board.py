@@ -40,7 +40,7 @@ class Card:
         return story.trouble or story.misplanned or story.blocked_reason or story.waiting or left
 
     @property
-    def refinements(self) -> str:
+    def rounds(self) -> str:
         """How often it was refined, and how often it may be."""
         view: StoryView | None = self.view
         if view is None or not (view.refinement_count or view.status == "blocked"):

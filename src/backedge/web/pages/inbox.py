@@ -13,19 +13,19 @@ from backedge.analytics.inbox import InboxItem
 from backedge.core.scheduling.pending import outcome_of
 from backedge.web.desk import Desk
 from backedge.web.pages.caller import caller_of
-from backedge.web.pages.question import Question, roles_of
+from backedge.web.pages.question import QuestionCard, roles_of
 from backedge.web.pages.rendering import ago, rendered
 
 MOST_SHOWN = 25
 """How many questions are shown in full. The others follow as soon as these are decided."""
 
 
-def inbox_page(questions: Sequence[Question], run: str = "", caller: Any = None) -> str:
+def inbox_page(questions: Sequence[QuestionCard], run: str = "", caller: Any = None) -> str:
     return rendered("inbox.html", questions=questions[:MOST_SHOWN], more=questions[MOST_SHOWN:], run=run, caller=caller)
 
 
-def inbox_part(questions: Sequence[Question], run: str = "") -> str:
-    """What changes while somebody looks: the list and the cards."""
+def inbox_part(questions: Sequence[QuestionCard], run: str = "") -> str:
+    """What changes while the page is open: the list and the cards."""
     return rendered("inbox_part.html", questions=questions[:MOST_SHOWN], more=questions[MOST_SHOWN:], run=run)
 
 
@@ -39,14 +39,14 @@ async def part(request: Request) -> Response:
     return HTMLResponse(inbox_part(await questions_for(request, run), run))
 
 
-async def questions_for(request: Request, run: str = "") -> list[Question]:
+async def questions_for(request: Request, run: str = "") -> list[QuestionCard]:
     """The open escalations, of all runs or of one, with what its person may do."""
     desk: Desk = request.app.state.desk
     caller, found = caller_of(request), []
     for item in await desk.items(run or None):
         state = (await desk.known(item.run)).state
         steps, phases = tuple(step.name for step in state.workflow.steps), tuple(state.workflow.phases)
-        found.append(Question(item, steps, phases, _refused(caller, item)))
+        found.append(QuestionCard(item, steps, phases, _refused(caller, item)))
     return found
 
 
@@ -73,7 +73,7 @@ async def followed(request: Request) -> Response:
     return HTMLResponse(rendered("followed.html", lines=lines, **more))
 
 
-def waiting(questions: Sequence[Question]) -> str:
+def waiting(questions: Sequence[QuestionCard]) -> str:
     """How long the oldest has waited."""
     oldest = min((each.item.opened_at for each in questions), default=None)
     return "" if oldest is None else ago(time.time() - oldest)

@@ -87,7 +87,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Question:
+class QuestionCard:
     """One open escalation, with everything that its card shows."""
 
     item: InboxItem

@@ -56,7 +56,7 @@ def runs_page(found: RunList, caller: Any = None) -> str:
 
 
 def runs_part(found: RunList) -> str:
-    """The rows, which change while somebody looks."""
+    """The rows, which change while the page is open."""
     return rendered("runs_part.html", found=found)
 
 

@@ -1,6 +1,6 @@
 // The inbox in the browser: one key for each choice, five seconds to undo, and new questions without losing what was typed.
 //
-// A choice is sent five seconds after it was made, or at once with `s`. Whoever leaves the page before that has not decided:
+// A choice is sent five seconds after it was made, or at once with `s`. Leaving the page before that cancels it:
 // nothing is sent.
 "use strict";
 
@@ -164,7 +164,7 @@
     bar.focus();
   }
 
-  /** Show what was decided, and what it led to, as long as somebody looks. */
+  /** Show what was decided, and what it led to, as long as the page is open. */
   async function settled(card, kind, text) {
     card.dataset.state = "decided";
     const bar = told(card, kind);
@@ -347,7 +347,7 @@
     if (event.detail.elt.id === "inbox-live" && event.detail.successful) merge(event.detail.xhr.responseText);
   });
   window.addEventListener("pagehide", () => {
-    // Whoever leaves has not decided. This also holds when the browser shows the page again from its memory.
+    // Leaving cancels. This also holds when the browser shows the page again from its memory.
     [...pending.keys()].forEach((name) => undo(cardOf(name)));
   });
 
