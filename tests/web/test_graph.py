@@ -17,7 +17,7 @@ from backedge.core.state.evolve import replay
 from backedge.web.graph import layout as layouts
 from backedge.web.graph.draw import graph_svg
 from backedge.web.graph.layout import laid_out
-from backedge.web.graph.model import BackEdge, Model, Node
+from backedge.web.graph.model import BackEdge, DrawnStep, GraphModel
 from backedge.web.graph.picture import model_of
 from backedge.web.graph.text_width import fitted, text_width
 from tests.histories.recorded import histories
@@ -28,20 +28,20 @@ BANDS = ("research", "planning", "design", "code", "test", "release")
 
 
 @st.composite
-def models(draw: st.DrawFn, most: int = 200) -> Model:
+def models(draw: st.DrawFn, most: int = 200) -> GraphModel:
     count = draw(st.integers(1, most))
     chance = draw(st.randoms(use_true_random=False))
-    nodes: list[Node] = []
-    makers: list[Node] = []
+    nodes: list[DrawnStep] = []
+    makers: list[DrawnStep] = []
     for index in range(count):
         band = min(len(BANDS) - 1, index * len(BANDS) // count + chance.choice((0, 0, 0, 1, -1)) % len(BANDS))
         if makers and chance.random() < 0.3:
             subject = chance.choice((makers[-1], chance.choice(nodes)))
-            nodes.append(Node(f"r{index}", subject.band, (subject.name,), subject.name, (subject.name,)))
+            nodes.append(DrawnStep(f"r{index}", subject.band, (subject.name,), subject.name, (subject.name,)))
         else:
             known = [node.name for node in makers]
             needs = tuple({chance.choice(known) for _ in range(chance.randint(0, 3))}) if known else ()
-            nodes.append(Node(f"s{index}", band, needs, note="done · v1 · 1 attempt"))
+            nodes.append(DrawnStep(f"s{index}", band, needs, note="done · v1 · 1 attempt"))
             makers.append(nodes[-1])
     loops = []
     for number in range(draw(st.integers(0, 30))):
@@ -49,12 +49,12 @@ def models(draw: st.DrawFn, most: int = 200) -> Model:
         if source is not target:
             state = chance.choice(("closed", "open", "asks"))
             loops.append(BackEdge(source.name if source else "", target.name, (f"L-{number}",), 1, state))
-    return Model(BANDS, tuple(nodes), tuple(loops))
+    return GraphModel(BANDS, tuple(nodes), tuple(loops))
 
 
 @settings(max_examples=60, deadline=None)
 @given(models())
-def test_no_two_boxes_overlap_and_none_leaves_its_band_or_the_picture(model: Model) -> None:
+def test_no_two_boxes_overlap_and_none_leaves_its_band_or_the_picture(model: GraphModel) -> None:
     found = laid_out(model)
     chips = [each.chip for each in found.loops if each.chip is not None]
     ordered = sorted([*found.boxes.values(), *chips], key=lambda box: box.x)
@@ -76,7 +76,7 @@ def test_no_two_boxes_overlap_and_none_leaves_its_band_or_the_picture(model: Mod
 
 @settings(max_examples=60, deadline=None)
 @given(models())
-def test_every_back_edge_begins_at_its_source_and_ends_at_its_target(model: Model) -> None:
+def test_every_back_edge_begins_at_its_source_and_ends_at_its_target(model: GraphModel) -> None:
     found = laid_out(model)
     assert len(found.loops) == len(model.loops)
     for drawn in found.loops:
@@ -92,7 +92,7 @@ def test_every_back_edge_begins_at_its_source_and_ends_at_its_target(model: Mode
 
 @settings(max_examples=60, deadline=None)
 @given(models())
-def test_bands_are_in_order_and_what_a_step_needs_is_left_of_it(model: Model) -> None:
+def test_bands_are_in_order_and_what_a_step_needs_is_left_of_it(model: GraphModel) -> None:
     found = laid_out(model)
     order = [BANDS.index(band.label) for band in found.bands]
     assert order == sorted(order)
@@ -107,7 +107,7 @@ def test_bands_are_in_order_and_what_a_step_needs_is_left_of_it(model: Model) ->
 
 @settings(max_examples=30, deadline=None)
 @given(models(40))
-def test_a_drawing_is_xml_in_which_every_marker_exists(model: Model) -> None:
+def test_a_drawing_is_xml_in_which_every_marker_exists(model: GraphModel) -> None:
     root = ElementTree.fromstring(str(graph_svg(model)))
     ids = {each.get("id") for each in root.iter()}
     used = {each.get("marker-end") for each in root.iter()} - {None}
@@ -120,9 +120,9 @@ def test_200_steps_are_laid_out_in_about_ten_milliseconds() -> None:
     for index in range(200):
         band = index * 6 // 200
         needs = (f"s{max(0, index - 2)}", f"s{max(0, index - 9)}") if index else ()
-        nodes.append(Node(f"s{index}", band, tuple(dict.fromkeys(needs)), note="done · v1 · 1 attempt"))
+        nodes.append(DrawnStep(f"s{index}", band, tuple(dict.fromkeys(needs)), note="done · v1 · 1 attempt"))
     loops = tuple(BackEdge(f"s{index}", f"s{index - 30}", (f"L-{index}",), 1, "open") for index in range(40, 200, 20))
-    model = Model(BANDS, tuple(nodes), loops)
+    model = GraphModel(BANDS, tuple(nodes), loops)
     best = float("inf")
     for _ in range(8):
         layouts._ordered.cache_clear()

@@ -21,7 +21,7 @@ from backedge.core.events import Event
 from backedge.core.state.evolve import replay
 from backedge.web.desk import Known
 from backedge.web.pages import run as pages
-from backedge.web.pages.run import Folded, Page
+from backedge.web.pages.run import Folded, RunFrame
 from backedge.web.pages.run_events import PAGE, event_page, first_of, stops_of
 from backedge.web.pages.run_file import LARGEST, run_file
 from backedge.web.pages.run_loops import costs_by_loop, loop_tables
@@ -52,12 +52,12 @@ def fold(events: Sequence[Event], at: int | None = None) -> Folded:
     return Folded(Known(state.run, events, state), loop_histories(events))
 
 
-def page_of(run: Folded, newest: int | None = None, **more: Any) -> Page:
+def page_of(run: Folded, newest: int | None = None, **more: Any) -> RunFrame:
     past = newest is not None and newest != run.state.seq
-    return Page(run.state.run, run.state.seq, newest or run.state.seq, past, not past, not past, **more)
+    return RunFrame(run.state.run, run.state.seq, newest or run.state.seq, past, not past, not past, **more)
 
 
-def parts_of(run: Folded, page: Page) -> dict[str, str]:
+def parts_of(run: Folded, page: RunFrame) -> dict[str, str]:
     first, last = first_of(run.state.seq, None)
     earlier = replay(run.known.events[:first]) if first else None
     events = event_page(earlier, run.known.events[first:last], first, run.state.seq)
@@ -72,7 +72,7 @@ def parts_of(run: Folded, page: Page) -> dict[str, str]:
     }
 
 
-def whole(run: Folded, page: Page) -> str:
+def whole(run: Folded, page: RunFrame) -> str:
     return pages.run_page(page, run, parts_of(run, page))
 
 
@@ -271,7 +271,7 @@ def test_each_part_of_a_large_run_takes_30_milliseconds() -> None:
     sum(index * index for index in range(400_000))
     speed = max(1.0, (time.process_time() - began) / 0.02)
 
-    def took(part: Callable[[Page, Folded], object]) -> float:
+    def took(part: Callable[[RunFrame, Folded], object]) -> float:
         best = float("inf")
         for _ in range(4):
             began = time.process_time()
@@ -280,7 +280,7 @@ def test_each_part_of_a_large_run_takes_30_milliseconds() -> None:
             best = min(best, time.process_time() - began)
         return best
 
-    parts: dict[str, Callable[[Page, Folded], object]] = {
+    parts: dict[str, Callable[[RunFrame, Folded], object]] = {
         "head": pages.head_part,
         "scrubber": lambda page, run: pages.scrubber_part(page, run, run.stops),
         "graph": lambda page, run: pages.graph_part(page, run, ("*",)),

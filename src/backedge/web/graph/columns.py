@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from backedge.web.graph.model import Model, Node
+from backedge.web.graph.model import DrawnStep, GraphModel
 
 PORT = 16.0
 """How far below the top of a box forward edges meet it."""
@@ -34,7 +34,7 @@ class Columns:
     first: list[int]
     """The first column of each band, and the number of all columns at the end."""
     boxes: dict[str, Cell]
-    pills: dict[str, list[Node]]
+    pills: dict[str, list[DrawnStep]]
     """The judges below each box."""
     paths: list[tuple[str, str, list[Cell]]]
     """Each forward edge with the cells that it passes, from its box to its box."""
@@ -44,7 +44,7 @@ class Columns:
     """Needs that run against the order of the bands: they are drawn like loops."""
 
 
-def host_of(model: Model) -> dict[str, str]:
+def host_of(model: GraphModel) -> dict[str, str]:
     """The box that each node is, or below which it hangs."""
     above = {node.name: node.hangs_at for node in model.nodes}
     found: dict[str, str] = {}
@@ -57,12 +57,12 @@ def host_of(model: Model) -> dict[str, str]:
     return found
 
 
-def in_columns(model: Model, box_height: float, pill_height: float, passage: float) -> Columns:
+def in_columns(model: GraphModel, box_height: float, pill_height: float, passage: float) -> Columns:
     """Give each node its column: its band, and its depth among the nodes of that band."""
     host = host_of(model)
     nodes = {node.name: node for node in model.nodes}
     place = {node.name: index for index, node in enumerate(model.nodes)}
-    pills: dict[str, list[Node]] = {name: [] for name in nodes if host[name] == name}
+    pills: dict[str, list[DrawnStep]] = {name: [] for name in nodes if host[name] == name}
     needs: dict[str, list[str]] = {name: [] for name in pills}
     against: list[tuple[str, str]] = []
     for node in model.nodes:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup, escape
 
 from backedge.web.graph.layout import BOX, Drawn, Layout, Point, Rect, laid_out
-from backedge.web.graph.model import Model, Node
+from backedge.web.graph.model import DrawnStep, GraphModel
 from backedge.web.graph.text_width import fitted, text_width
 
 MARKERS = ("need", "live", "asks", "open", "closed")
@@ -26,7 +26,7 @@ MARKS = {
 """The sign in front of a judge, by its state: colour is never the only difference."""
 
 
-def graph_svg(model: Model, key: str = "graph") -> Markup:
+def graph_svg(model: GraphModel, key: str = "graph") -> Markup:
     """The graph as SVG. `key` begins the ids in it."""
     layout = laid_out(model)
     parts = [
@@ -46,7 +46,7 @@ def graph_svg(model: Model, key: str = "graph") -> Markup:
     return Markup("\n".join(parts))
 
 
-def in_words(model: Model) -> str:
+def in_words(model: GraphModel) -> str:
     """The graph for people who cannot see it."""
     steps = ", ".join(f"{node.label or node.name} ({node.told})" for node in model.nodes[:200])
     loops = "; ".join(each.told for each in model.loops[:50])
@@ -72,7 +72,7 @@ def _bands(layout: Layout) -> Iterator[str]:
         )
 
 
-def _edges(model: Model, layout: Layout, key: str) -> Iterator[str]:
+def _edges(model: GraphModel, layout: Layout, key: str) -> Iterator[str]:
     running = {node.name for node in model.nodes if node.state == "running"}
     for each in layout.segments:
         state = "live" if each.target in running else "need"
@@ -135,7 +135,7 @@ def _linked(inside: str, classes: str, href: str, more: str = "") -> str:
     return f'<a class="{classes}" href="{escape(href)}"{more}>{inside}</a>'
 
 
-def _node(node: Node, box: Rect, key: str) -> str:
+def _node(node: DrawnStep, box: Rect, key: str) -> str:
     pill = box.height < BOX
     label, told = node.label or node.name, f"{node.label or node.name}: {node.told}"
     mark = MARKS.get(node.state, "")

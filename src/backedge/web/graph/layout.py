@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from backedge.web.graph.columns import Cell, Columns, host_of, in_columns
-from backedge.web.graph.model import BackEdge, Model, Node
+from backedge.web.graph.model import BackEdge, DrawnStep, GraphModel
 from backedge.web.graph.order import put_in_order
 from backedge.web.graph.text_width import text_width
 
@@ -123,7 +123,7 @@ class _Gutter:
         return len(self.taken) - 1
 
 
-def laid_out(model: Model) -> Layout:
+def laid_out(model: GraphModel) -> Layout:
     """Lay out a graph."""
     columns = _ordered(
         len(model.bands), tuple((each.name, each.band, each.needs, each.hangs_at) for each in model.nodes)
@@ -151,18 +151,18 @@ def laid_out(model: Model) -> Layout:
 @lru_cache(maxsize=64)
 def _ordered(bands: int, nodes: tuple[tuple[str, int, tuple[str, ...], str], ...]) -> Columns:
     """The boxes in columns and in order. They stay where they are while a run goes on: only its loops come and go."""
-    columns = in_columns(Model(("",) * bands, tuple(Node(*each) for each in nodes)), BOX, PILL_ROW, PASSAGE)
+    columns = in_columns(GraphModel(("",) * bands, tuple(DrawnStep(*each) for each in nodes)), BOX, PILL_ROW, PASSAGE)
     put_in_order(columns.cells, GAP)
     return columns
 
 
-def _wanted(node: Node, box: bool) -> float:
+def _wanted(node: DrawnStep, box: bool) -> float:
     """How wide the text of a node is, with what is around it."""
     name, note = text_width(node.label or node.name, 12.5), text_width(node.note, 11)
     return max(name + 42, note + 24) if box else name + note + 48 + INDENT
 
 
-def _routes(model: Model, columns: Columns) -> list[_Route]:
+def _routes(model: GraphModel, columns: Columns) -> list[_Route]:
     host = host_of(model)
     found: list[_Route] = []
     leaders: dict[tuple[str, tuple[str, ...]], _Route] = {}
@@ -191,7 +191,7 @@ def _place(columns: Columns, name: str) -> tuple[Cell, float, bool]:
     return (cell, top, True) if pill < 0 else (cell, top + BOX + PILL_ROW * pill + (PILL_ROW - PILL), False)
 
 
-def _in_gutters(model: Model, columns: Columns, routes: list[_Route], deepest: float) -> list[int]:
+def _in_gutters(model: GraphModel, columns: Columns, routes: list[_Route], deepest: float) -> list[int]:
     """Give each loop its slots; returns how many slots each gutter has. Short lines are next to the boxes."""
     places = {node.name: _place(columns, node.name) for node in model.nodes}
     gutters = [_Gutter() for _ in columns.cells]
@@ -225,7 +225,9 @@ def _exit_y(place: tuple[Cell, float, bool]) -> float:
     return top + (BOX - 14 if box else PILL / 2)
 
 
-def _across(model: Model, columns: Columns, slots: list[int], width: float) -> tuple[list[float], list[Band], float]:
+def _across(
+    model: GraphModel, columns: Columns, slots: list[int], width: float
+) -> tuple[list[float], list[Band], float]:
     """The left edge of the boxes of each column, the bands, and the right end of all."""
     lefts: list[float] = []
     bands: list[Band] = []

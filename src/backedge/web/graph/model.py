@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Node:
+class DrawnStep:
     """A step, a judge, or a group of steps that is shown as one."""
 
     name: str
@@ -50,11 +50,11 @@ class BackEdge:
 
 
 @dataclass(frozen=True)
-class Model:
+class GraphModel:
     """A whole graph. Nodes come in an order in which each follows those that it needs."""
 
     bands: tuple[str, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[DrawnStep, ...]
     loops: tuple[BackEdge, ...] = ()
     left_out: int = 0
     """How many back edges are not drawn, because there are too many."""

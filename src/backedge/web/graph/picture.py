@@ -9,7 +9,7 @@ from backedge.core.feedback.loop import Loop
 from backedge.core.model import HUMAN
 from backedge.core.state.run import RunState
 from backedge.core.text import counted, shortened
-from backedge.web.graph.model import BackEdge, Model, Node
+from backedge.web.graph.model import BackEdge, DrawnStep, GraphModel
 
 MOST_LOOPS = 40
 """How many back edges to draw: the open ones first, then the last ones."""
@@ -31,7 +31,7 @@ def model_of(
     step_at: Address = nowhere,
     loop_at: Address = nowhere,
     group_at: Address = nowhere,
-) -> Model:
+) -> GraphModel:
     """The graph of a run as it is now. `opened` are the groups to show with all their steps; "*" means all."""
     graph = state.graph
     used = dict.fromkeys(graph.phase_of[name] for name in graph.steps)
@@ -40,7 +40,7 @@ def model_of(
     asking = _asking(state)
     loops, left_out = _loops(state, inside, loop_at)
     hooks = {each.source: each.rounds for each in loops}
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, DrawnStep] = {}
     for name in graph.order:
         step, own = graph.steps[name], inside.get(name, name)
         needs = [inside.get(need, need) for need in graph.needs[name]]
@@ -53,7 +53,7 @@ def model_of(
             continue
         word = _word(state, name, asking)
         hangs = inside.get(step.judges[0], step.judges[0]) if step.judges else ""
-        nodes[name] = Node(
+        nodes[name] = DrawnStep(
             name,
             bands.index(graph.phase_of[name]),
             tuple(needs),
@@ -66,12 +66,12 @@ def model_of(
             step_at(name),
         )
     labels = tuple(band or "steps" for band in bands)
-    return Model(labels, tuple(nodes.values()), loops, left_out)
+    return GraphModel(labels, tuple(nodes.values()), loops, left_out)
 
 
-def _with_needs(node: Node, needs: Iterable[str]) -> Node:
+def _with_needs(node: DrawnStep, needs: Iterable[str]) -> DrawnStep:
     fields = {**node.__dict__, "needs": tuple(dict.fromkeys((*node.needs, *needs)))}
-    return Node(**fields)
+    return DrawnStep(**fields)
 
 
 def _groups(state: RunState, opened: Collection[str]) -> dict[str, str]:
@@ -98,13 +98,13 @@ _WORST = ("asks", "broken", "failing", "limited", "running", "stale", "waiting",
 
 def _group(
     state: RunState, name: str, members: list[str], band: int, asking: Collection[str], group_at: Address
-) -> Node:
+) -> DrawnStep:
     words = [_word(state, each, asking) for each in members]
     worst = next((word for word in _WORST if word in words), "done")
     done = sum(word in ("done", "skipped", "passed_over") for word in words)
     label = name.partition(" · ")[0]
     note = f"{done} of {counted(len(members), 'step')} done"
-    return Node(name, band, (), "", (), worst, label, note, f"group, {note}", group_at(label), len(members))
+    return DrawnStep(name, band, (), "", (), worst, label, note, f"group, {note}", group_at(label), len(members))
 
 
 def _asking(state: RunState) -> frozenset[str]:
@@ -125,7 +125,7 @@ def _word(state: RunState, name: str, asking: Collection[str]) -> str:
     return word
 
 
-_SAID = {"passed_over": "passed over", "limited": "waits for its provider", "asks": "asks you"}
+_SAID = {"passed_over": "skipped by decision", "limited": "waits for its provider", "asks": "asks you"}
 
 
 def _note(state: RunState, name: str, word: str) -> str:

@@ -25,7 +25,7 @@ from backedge.web.desk import Known
 from backedge.web.graph.draw import graph_svg
 from backedge.web.graph.picture import loop_word, model_of
 from backedge.web.pages.rendering import rendered
-from backedge.web.pages.run_events import EventPage, Stop, event_page, first_of, moment_words, stops_of
+from backedge.web.pages.run_events import ShownEvents, Stop, event_page, first_of, moment_words, stops_of
 from backedge.web.pages.run_head import head_of
 from backedge.web.pages.run_loops import Cost, costs_by_loop, loop_tables
 from backedge.web.pages.run_step import StepView, step_view, with_files
@@ -39,7 +39,7 @@ MOST_CHOICES = 100
 
 
 @dataclass(frozen=True)
-class Page:
+class RunFrame:
     """What every part of a run page knows about the page."""
 
     run: str
@@ -97,13 +97,13 @@ class Folded:
         return stops_of(self.known.events)
 
 
-def head_part(page: Page, run: Folded) -> str:
+def head_part(page: RunFrame, run: Folded) -> str:
     head = head_of(run.state, run.histories)
     moment = moment_words(run.state.last_at)
     return rendered("run_head.html", page=page, head=head, past=page.past, moment=moment, clock=moment_words)
 
 
-def scrubber_part(page: Page, run: Folded, stops: tuple[Stop, ...]) -> str:
+def scrubber_part(page: RunFrame, run: Folded, stops: tuple[Stop, ...]) -> str:
     """The slider over all events; `stops` are those of the newest state."""
     del run
     before = next((each for each in reversed(stops) if each.seq < page.seq), None)
@@ -120,7 +120,7 @@ def _tick(seq: int, newest: int) -> str:
     return f"M{8 + 984 * (seq - 1) / max(1, newest - 1):.1f} 0v12"
 
 
-def graph_part(page: Page, run: Folded, opened: tuple[str, ...] = ()) -> str:
+def graph_part(page: RunFrame, run: Folded, opened: tuple[str, ...] = ()) -> str:
     def group_at(name: str) -> str:
         return f"{page.address}?{urlencode([('open', each) for each in (*opened, name)])}" if page.links else ""
 
@@ -132,7 +132,7 @@ def graph_part(page: Page, run: Folded, opened: tuple[str, ...] = ()) -> str:
     )
 
 
-def timeline_part(page: Page, run: Folded, now: float, before: int | None = None) -> str:
+def timeline_part(page: RunFrame, run: Folded, now: float, before: int | None = None) -> str:
     state = run.state
     loops = {loop.id: loop_word(state, loop) for loop in (*state.loops.values(), *state.closed_loops.values())}
     head = head_of(state, {})
@@ -143,12 +143,12 @@ def timeline_part(page: Page, run: Folded, now: float, before: int | None = None
     return rendered("run_timeline.html", page=page, svg=svg, first=first, last=last, count=len(run.bars.bars))
 
 
-def loops_part(page: Page, run: Folded, before: int | None = None) -> str:
+def loops_part(page: RunFrame, run: Folded, before: int | None = None) -> str:
     tables, more = loop_tables(run.state, run.histories, run.costs, before)
     return rendered("run_loops.html", page=page, tables=tables, more=more, paged=before is not None)
 
 
-def evidence_part(page: Page, run: Folded) -> str:
+def evidence_part(page: RunFrame, run: Folded) -> str:
     state = run.state
     found = evidence_report(state)
     return rendered(
@@ -173,15 +173,15 @@ def _in_force(found: EvidenceReport) -> tuple[tuple[str, str, str], ...]:
     )
 
 
-def events_part(page: Page, events: EventPage) -> str:
+def events_part(page: RunFrame, events: ShownEvents) -> str:
     return rendered("run_events.html", page=page, events=events)
 
 
-def step_part(page: Page, step: StepView) -> str:
+def step_part(page: RunFrame, step: StepView) -> str:
     return rendered("run_step.html", page=page, step=step, past=page.past, at=page.step)
 
 
-def run_page(page: Page, run: Folded, parts: Mapping[str, str], step: str = "") -> str:
+def run_page(page: RunFrame, run: Folded, parts: Mapping[str, str], step: str = "") -> str:
     """The whole page."""
     state = run.state
     findings = [(each.name, shown(each.finding.description, 60)) for each in state.findings.values()][-MOST_CHOICES:]
@@ -209,7 +209,7 @@ class _Asked:
         text = self.request.query_params.get(name, "")
         return int(text) if text.isdecimal() and len(text) < 10 else None
 
-    async def read(self) -> tuple[Page, Folded]:
+    async def read(self) -> tuple[RunFrame, Folded]:
         newest: Known = await self.desk.known(self.run)
         at = self.number("at")
         known = newest if at is None or at >= newest.seq else await self.desk.known(self.run, at)
@@ -217,7 +217,7 @@ class _Asked:
         caller = getattr(self.request.state, "caller", None)
         ended = newest.state.ended is not None
         self.newest = newest
-        page = Page(
+        page = RunFrame(
             self.run,
             known.seq,
             newest.seq,
@@ -236,7 +236,7 @@ class _Asked:
                 del remembered[next(iter(remembered))]
         return remembered[key]
 
-    async def part(self, name: str, page: Page, run: Folded) -> str:
+    async def part(self, name: str, page: RunFrame, run: Folded) -> str:
         match name:
             case "head":
                 return head_part(page, run)
@@ -254,12 +254,12 @@ class _Asked:
             case _:
                 return await self.events(page, run)
 
-    async def events(self, page: Page, run: Folded) -> str:
+    async def events(self, page: RunFrame, run: Folded) -> str:
         first, last = first_of(page.seq, self.number("before"))
         earlier = (await self.desk.known(self.run, first)).state if first else None
         return events_part(page, event_page(earlier, run.known.events[first:last], first, page.seq))
 
-    async def step(self, name: str, page: Page, run: Folded) -> str:
+    async def step(self, name: str, page: RunFrame, run: Folded) -> str:
         if name not in run.state.steps:
             raise NotFound(f"step {name!r} is unknown in run {self.run!r}")
         events, state = run.known.events, run.state

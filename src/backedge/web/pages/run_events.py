@@ -20,7 +20,7 @@ MOST_STOPS = 400
 
 
 @dataclass(frozen=True)
-class EventLine:
+class EventInWords:
     """One event in words."""
 
     seq: int
@@ -32,8 +32,8 @@ class EventLine:
 
 
 @dataclass(frozen=True)
-class EventPage:
-    lines: tuple[EventLine, ...]
+class ShownEvents:
+    lines: tuple[EventInWords, ...]
     """The newest first."""
     first: int
     last: int
@@ -59,9 +59,9 @@ def first_of(total: int, before: int | None) -> tuple[int, int]:
     return max(0, last - PAGE), last
 
 
-def event_page(earlier: RunState | None, events: Sequence[e.Event], first: int, total: int) -> EventPage:
+def event_page(earlier: RunState | None, events: Sequence[e.Event], first: int, total: int) -> ShownEvents:
     """A page of events. `earlier` is the state before the first of them, whose number is `first` + 1."""
-    state, found = earlier, list[EventLine]()
+    state, found = earlier, list[EventInWords]()
     for seq, event in enumerate(events, first + 1):
         state = replay([event], state)
         assert state is not None
@@ -69,9 +69,9 @@ def event_page(earlier: RunState | None, events: Sequence[e.Event], first: int, 
         if lines:
             tone = TONES.get(lines[0][:1], "")
             found.append(
-                EventLine(seq, seconds_words(state.seconds_at_work(event.at)), lines, tone, moment_words(event.at))
+                EventInWords(seq, seconds_words(state.seconds_at_work(event.at)), lines, tone, moment_words(event.at))
             )
-    return EventPage(tuple(reversed(found)), first + 1, first + len(events), total)
+    return ShownEvents(tuple(reversed(found)), first + 1, first + len(events), total)
 
 
 def _lines(event: e.Event, state: RunState) -> Iterable[str]:

@@ -19,7 +19,7 @@ from backedge.web.desk import Known
 from backedge.web.pages.rendering import rendered
 from backedge.web.pages.run import (
     Folded,
-    Page,
+    RunFrame,
     events_part,
     evidence_part,
     graph_part,
@@ -38,7 +38,7 @@ PARTS = ("head", "graph", "timeline", "loops", "evidence", "events")
 
 def run_file(state: RunState, events: Sequence[e.Event]) -> str:
     """One run as one HTML file. What makes it too large is left out, with a remark."""
-    page = Page(state.run, state.seq, state.seq, past=False, live=False, acts=False, links=False)
+    page = RunFrame(state.run, state.seq, state.seq, past=False, live=False, acts=False, links=False)
     run = Folded(Known(state.run, events, state), loop_histories(events))
     first, last = first_of(state.seq, None)
     earlier = replay(events[:first]) if first else None
@@ -77,12 +77,12 @@ def _last_seen(events: Sequence[e.Event]) -> float:
     return events[-1].at if events else 0.0
 
 
-def _step(page: Page, state: RunState, events: Sequence[e.Event], name: str) -> str:
+def _step(page: RunFrame, state: RunState, events: Sequence[e.Event], name: str) -> str:
     view, _ = step_view(state, events, name)
     return step_part(page, replace(view, versions=()))
 
 
-def _file(page: Page, parts: dict[str, str], steps: list[tuple[str, str]], remarks: Sequence[str]) -> str:
+def _file(page: RunFrame, parts: dict[str, str], steps: list[tuple[str, str]], remarks: Sequence[str]) -> str:
     static = files("backedge.web") / "static"
     style = (static / "backedge.css").read_text("utf-8") + (static / "run.css").read_text("utf-8")
     script = (static / "run.js").read_text("utf-8")

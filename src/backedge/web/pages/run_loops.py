@@ -27,7 +27,7 @@ LONG_WORDS = {"unconfirmed": "unconfirmed", "withdrawn": "withdrawn", "contested
 
 
 @dataclass(frozen=True)
-class Cell:
+class VerdictCell:
     """What one verdict says about one finding."""
 
     word: str
@@ -37,14 +37,14 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class FindingRow:
     """One finding with what each verdict says about it."""
 
     id: str
     severity: str
     place: str
     text: str
-    cells: tuple[Cell, ...]
+    cells: tuple[VerdictCell, ...]
     more: tuple[tuple[str, str], ...]
     """What the judge said about it beside the description: evidence, impact, suggested fix."""
     open: bool
@@ -69,7 +69,7 @@ class LoopTable:
     """The number of the first verdict that is shown."""
     verdicts: tuple[tuple[str, str, str], ...]
     """Each verdict: who and which attempt, pass or fail, the judge's own words."""
-    rows: tuple[Row, ...]
+    rows: tuple[FindingRow, ...]
     left_out: int
     unclear: tuple[str, ...]
     decisions: tuple[str, ...]
@@ -178,7 +178,7 @@ def _facts(loop: Loop, cost: Cost) -> Iterator[str]:
 
 def _rows(
     state: RunState, ids: Sequence[int], all_verdicts: Sequence[VerdictReport], verdicts: Sequence[VerdictReport]
-) -> Iterator[Row]:
+) -> Iterator[FindingRow]:
     hidden = len(all_verdicts) - len(verdicts)
     for id in ids:
         tracked = state.findings.get(id)
@@ -203,7 +203,7 @@ def _rows(
             ("its author says", tracked.claim),
         )
         more = tuple((label, clean(text[:LONGEST])) for label, text in parts if text)
-        yield Row(
+        yield FindingRow(
             name,
             found.severity.value,
             shown(place, 80),
@@ -214,12 +214,12 @@ def _rows(
         )
 
 
-def _cell(status: str, known: bool) -> Cell:
+def _cell(status: str, known: bool) -> VerdictCell:
     if not status:
-        return Cell("·" if known else "", "", "none", LEGEND["·"] if known else "")
+        return VerdictCell("·" if known else "", "", "none", LEGEND["·"] if known else "")
     word = LONG_WORDS.get(status) or MARKS.get(status, status)
     tone = "bad" if status in BAD else "ok" if status in GOOD else "warn"
-    return Cell(word, SIGNS.get(status, "●" if status in BAD else "○"), tone, status.replace("_", " "))
+    return VerdictCell(word, SIGNS.get(status, "●" if status in BAD else "○"), tone, status.replace("_", " "))
 
 
 def _decisions(history: LoopHistory) -> Iterator[str]:

@@ -34,7 +34,7 @@ MOST_ATTEMPTS = 60
 
 
 @dataclass(frozen=True)
-class Attempt:
+class AttemptLine:
     """One attempt in a list."""
 
     number: int
@@ -69,7 +69,7 @@ NO_TEXT = Text()
 
 
 @dataclass(frozen=True)
-class Version:
+class StepVersion:
     number: int
     attempt: int
     made: OutputDigest
@@ -83,10 +83,10 @@ class StepView:
     name: str
     state: str
     about: tuple[tuple[str, str], ...]
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[AttemptLine, ...]
     """The newest first."""
     left_out: int
-    current: Attempt | None = None
+    current: AttemptLine | None = None
     facts: tuple[tuple[str, str], ...] = ()
     error: str = ""
     summary: str = ""
@@ -106,7 +106,7 @@ class StepView:
 
 def step_view(
     state: RunState, events: Sequence[e.Event], name: str, attempt: int | None = None
-) -> tuple[StepView, list[Version]]:
+) -> tuple[StepView, list[StepVersion]]:
     """What the events say about a step and one of its attempts: the last one, unless another is asked for."""
     spec = state.graph.steps[name]
     own = [event for event in events if getattr(event, "step", None) == name or getattr(event, "judge", None) == name]
@@ -137,16 +137,16 @@ def step_view(
     return (view if chosen is None else _with_attempt(view, state, own, chosen)), versions
 
 
-def _attempt(bar: Bar, version: int) -> Attempt:
+def _attempt(bar: Bar, version: int) -> AttemptLine:
     facts = [duration(bar.end - bar.start)] if bar.end is not None else ["running"]
     facts += [f"${bar.cost_usd:.2f}"] if bar.cost_usd else []
     facts += [f"for {', '.join(bar.loops[:4])}"] if bar.loops else []
-    return Attempt(bar.attempt, bar.kind, version, " · ".join(facts), shown(bar.said, 160))
+    return AttemptLine(bar.attempt, bar.kind, version, " · ".join(facts), shown(bar.said, 160))
 
 
-def _versions(state: RunState, own: Iterable[e.Event], name: str) -> list[Version]:
+def _versions(state: RunState, own: Iterable[e.Event], name: str) -> list[StepVersion]:
     """The versions that a step made, as they are numbered in its history."""
-    found: list[Version] = []
+    found: list[StepVersion] = []
     modes: dict[int, str] = {}
     for event in own:
         if isinstance(event, e.AttemptStarted):
@@ -154,11 +154,11 @@ def _versions(state: RunState, own: Iterable[e.Event], name: str) -> list[Versio
         elif isinstance(event, e.AttemptSucceeded) and name not in state.graph.judges:
             new = not found or found[-1].made.digest != event.made.digest
             if new and modes.get(event.attempt) not in SIDE_MODES:
-                found.append(Version(len(found) + 1, event.attempt, event.made))
+                found.append(StepVersion(len(found) + 1, event.attempt, event.made))
     return found
 
 
-def _with_attempt(view: StepView, state: RunState, own: Sequence[e.Event], chosen: Attempt) -> StepView:
+def _with_attempt(view: StepView, state: RunState, own: Sequence[e.Event], chosen: AttemptLine) -> StepView:
     facts: dict[str, str] = {}
     for event in own:
         if getattr(event, "attempt", None) != chosen.number:
@@ -247,7 +247,7 @@ async def with_files(
     project: Project,
     state: RunState,
     events: Sequence[e.Event],
-    versions: Sequence[Version],
+    versions: Sequence[StepVersion],
     compares: tuple[int, int] | None = None,
 ) -> StepView:
     """The view with what has to be read from the journal and from disk: differences, output, prompt and log."""
@@ -278,7 +278,7 @@ async def _between(
     state: RunState,
     events: Sequence[e.Event],
     name: str,
-    made: Mapping[int, Version],
+    made: Mapping[int, StepVersion],
     compares: tuple[int, int],
 ) -> list[tuple[str, tuple[str, ...], str]]:
     """The difference of two versions: that of the outputs, and what each attempt between them changed in files."""
