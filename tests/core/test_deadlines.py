@@ -64,6 +64,12 @@ class TestReminders:
         assert next_wake(play.s, play.now) == next_due(play.s)
         assert [wake.time for wake in play.wakes()] == [next_due(play.s)]
 
+    def test_every_command_meets_what_is_due(self) -> None:
+        play = asking(notify=reminding(10.0))
+        play.now += 100
+        assert [type(each) for each in play.do(c.Pause("ann"))] == [e.RunPaused], "a paused run reminds nobody"
+        assert e.EscalationReminded in [type(each) for each in play.do(c.Resume("ann"))]
+
     def test_a_decided_question_is_not_reminded_of(self) -> None:
         play = asking(notify=reminding(10.0)).decide("accept")
         assert first_due(play.s, play.now + 10_000) is None
@@ -85,8 +91,8 @@ class TestReminders:
         play = asking(notify=reminding(10.0), expire=Expiry(20.0, "skip"))
         play.do(c.Pause("ann"))
         assert (next_due(play.s), later(play, 10_000)) == (None, ())
-        play.do(c.Resume("ann"))
-        assert [type(each) for each in later(play, 10_001)][:1] == [e.EscalationExpired]
+        resumed = play.do(c.Resume("ann"))
+        assert [type(each) for each in resumed][:2] == [e.RunResumed, e.EscalationExpired]
 
 
 class TestExpiry:
