@@ -35,7 +35,7 @@ def reminding(*times: float, role: str = "") -> tuple[Channel, ...]:
     return (Channel("https://example.com", role=role, remind=times),)
 
 
-def later(play: Play, seconds: float) -> tuple[e.Event, ...]:
+def later(play: Play, seconds: float) -> tuple[Any, ...]:
     """The events of the time that is so many seconds after the question."""
     (question,) = play.of(e.EscalationOpened)[:1]
     play.now = question.at + seconds
