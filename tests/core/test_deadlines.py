@@ -67,7 +67,7 @@ class TestReminders:
     def test_every_command_meets_what_is_due(self) -> None:
         play = asking(notify=reminding(10.0))
         play.now += 100
-        assert [type(each) for each in play.do(c.Pause("ann"))] == [e.RunPaused], "a paused run reminds nobody"
+        assert [type(each) for each in play.do(c.Pause("ann"))] == [e.RunPaused], "a paused run reminds no person"
         assert e.EscalationReminded in [type(each) for each in play.do(c.Resume("ann"))]
 
     def test_a_decided_question_is_not_reminded_of(self) -> None:
@@ -79,7 +79,7 @@ class TestReminders:
         assert next_due(asking(category="AUTH ", notify=reminding(10.0, role="security"), roles=roles).s) is not None
         assert next_due(asking(category="style", notify=reminding(10.0, role="security"), roles=roles).s) is None
 
-    def test_nobody_is_reminded_of_what_somebody_works_on(self) -> None:
+    def test_a_reminder_is_not_given_of_what_somebody_works_on(self) -> None:
         work = flow(step("code"), notify=reminding(10.0), expire=Expiry(20.0, "skip", ALL))
         play = Play(work).raises("code", ask(HUMAN, kind=Kind.CONTEXT_REQUEST))
         assert next_due(play.s) is not None
@@ -103,7 +103,7 @@ class TestExpiry:
         later(play, 60)
         (expired,), (decided,) = play.of(e.EscalationExpired), play.of(e.EscalationDecided)
         assert (expired.escalation, expired.choice) == ("E-1", "skip")
-        assert (decided.choice, decided.by, decided.note) == ("skip", "policy:expire", "nobody answered for 60 s")
+        assert (decided.choice, decided.by, decided.note) == ("skip", "policy:expire", "no person answered for 60 s")
         assert play.outcome == "accepted"
         assert (packet(play.s, "E-1").default, packet(play.s, "E-1").expires_at) == ("", None)
 
@@ -191,7 +191,7 @@ class TestRoles:
 
     def test_refused_feedback_is_for_those_of_its_source(self) -> None:
         work = flow(step("code", for_roles=("backend",)), step("other", "code"))
-        play = Play(work).raises("code", ask("nobody", severity=Severity.CRITICAL))
+        play = Play(work).raises("code", ask("no person", severity=Severity.CRITICAL))
         assert play.s.escalations["E-1"].for_roles == ("backend",)
 
     def test_a_budget_is_for_everybody(self) -> None:

@@ -15,14 +15,12 @@ from backedge.adapters.notifications.address import NotSent, name_of
 from backedge.adapters.notifications.command import call, filled
 from backedge.adapters.notifications.sending import in_thread, send
 from backedge.adapters.notifications.web_hook import headers_of, post
-from backedge.analytics.notification import Notification, harmless
+from backedge.analytics.message import Message, harmless
 from backedge.core.workflow.notify import Channel
 from tests.notifications.receiver import SECRET, Receiver
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:apprise", "ignore::DeprecationWarning:ast")
-TOLD = Notification(
-    "r.3", "opened", "r", "shop", "E-1", "shop asks you: pay?", "shop asks you: pay?\nAnswer it.", "pay?"
-)
+TOLD = Message("r.3", "opened", "r", "shop", "E-1", "shop asks you: pay?", "shop asks you: pay?\nAnswer it.", "pay?")
 
 
 async def sent(channel: Channel, folder: Path | str = ".", **environment: str) -> None:
@@ -157,7 +155,7 @@ def _lives(pid: int) -> bool:
 # Apprise
 
 
-async def test_apprise_sends_to_other_services(receiver: Receiver) -> None:
+async def test_apprise_sends_to_via_apprise(receiver: Receiver) -> None:
     pytest.importorskip("apprise")
     await sent(Channel("${JSON_URL}"), JSON_URL=receiver.url.replace("http://", "json://"))
     (got,) = receiver.taken
