@@ -301,7 +301,7 @@ async def test_a_state_folder_that_cannot_be_written_is_only_a_warning(tmp_path:
         warnings: list[str] = []
         async with notifying(engine, project, warn=warnings.append):
             pass
-    assert len(warnings) == 1 and "nobody is notified" in warnings[0]
+    assert len(warnings) == 1 and "messages are not sent" in warnings[0]
 
 
 async def test_a_restored_journal_that_lacks_the_event_drops_the_message(tmp_path: Path, receiver: Receiver) -> None:
