@@ -178,7 +178,7 @@ class Engine:
         return self._inner.clock
 
     async def keep_deadlines(self) -> float | None:
-        """Remind people of open questions, and let those expire that nobody answers, in runs that no process executes: one
+        """Remind people of open questions, and let those expire that no person answers, in runs that no process executes: one
         that executes a run does this itself. Returns when this has to be called again; None if nothing becomes due."""
         times, now = [], self.clock.now()
         for run in dict.fromkeys(each.run for each in await self.journal.open_escalations()):

@@ -84,7 +84,7 @@ class Workflow:
     `on_protected` says whose approval a changed test needs if a judge asks about it. With `on_worse="rollback"`, a rework
     that leaves more or graver findings than before is rolled back; a judge may say it for reworks of its own findings.
     `roles` has the categories of findings that each role of people is asked about. `notify` has the channels on which people
-    are told, and `expire` what happens if nobody answers, both as in the workflow file, with times in seconds; messages are
+    are told, and `expire` what happens if no person answers, both as in the workflow file, with times in seconds; messages are
     sent by `backedge notify` or `backedge serve`.
     """
 

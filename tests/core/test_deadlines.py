@@ -35,7 +35,7 @@ def reminding(*times: float, role: str = "") -> tuple[Channel, ...]:
     return (Channel("https://example.com", role=role, remind=times),)
 
 
-def later(play: Play, seconds: float) -> tuple[e.Event, ...]:
+def later(play: Play, seconds: float) -> tuple[Any, ...]:
     """The events of the time that is so many seconds after the question."""
     (question,) = play.of(e.EscalationOpened)[:1]
     play.now = question.at + seconds
@@ -64,6 +64,12 @@ class TestReminders:
         assert next_wake(play.s, play.now) == next_due(play.s)
         assert [wake.time for wake in play.wakes()] == [next_due(play.s)]
 
+    def test_every_command_meets_what_is_due(self) -> None:
+        play = asking(notify=reminding(10.0))
+        play.now += 100
+        assert [type(each) for each in play.do(c.Pause("ann"))] == [e.RunPaused], "a paused run reminds no person"
+        assert e.EscalationReminded in [type(each) for each in play.do(c.Resume("ann"))]
+
     def test_a_decided_question_is_not_reminded_of(self) -> None:
         play = asking(notify=reminding(10.0)).decide("accept")
         assert first_due(play.s, play.now + 10_000) is None
@@ -73,7 +79,7 @@ class TestReminders:
         assert next_due(asking(category="AUTH ", notify=reminding(10.0, role="security"), roles=roles).s) is not None
         assert next_due(asking(category="style", notify=reminding(10.0, role="security"), roles=roles).s) is None
 
-    def test_nobody_is_reminded_of_what_somebody_works_on(self) -> None:
+    def test_a_reminder_is_not_given_of_what_somebody_works_on(self) -> None:
         work = flow(step("code"), notify=reminding(10.0), expire=Expiry(20.0, "skip", ALL))
         play = Play(work).raises("code", ask(HUMAN, kind=Kind.CONTEXT_REQUEST))
         assert next_due(play.s) is not None
@@ -85,8 +91,8 @@ class TestReminders:
         play = asking(notify=reminding(10.0), expire=Expiry(20.0, "skip"))
         play.do(c.Pause("ann"))
         assert (next_due(play.s), later(play, 10_000)) == (None, ())
-        play.do(c.Resume("ann"))
-        assert [type(each) for each in later(play, 10_001)][:1] == [e.EscalationExpired]
+        resumed = play.do(c.Resume("ann"))
+        assert [type(each) for each in resumed][:2] == [e.RunResumed, e.EscalationExpired]
 
 
 class TestExpiry:
@@ -97,7 +103,7 @@ class TestExpiry:
         later(play, 60)
         (expired,), (decided,) = play.of(e.EscalationExpired), play.of(e.EscalationDecided)
         assert (expired.escalation, expired.choice) == ("E-1", "skip")
-        assert (decided.choice, decided.by, decided.note) == ("skip", "policy:expire", "nobody answered for 60 s")
+        assert (decided.choice, decided.by, decided.note) == ("skip", "policy:expire", "no person answered for 60 s")
         assert play.outcome == "accepted"
         assert (packet(play.s, "E-1").default, packet(play.s, "E-1").expires_at) == ("", None)
 
@@ -185,7 +191,7 @@ class TestRoles:
 
     def test_refused_feedback_is_for_those_of_its_source(self) -> None:
         work = flow(step("code", for_roles=("backend",)), step("other", "code"))
-        play = Play(work).raises("code", ask("nobody", severity=Severity.CRITICAL))
+        play = Play(work).raises("code", ask("no person", severity=Severity.CRITICAL))
         assert play.s.escalations["E-1"].for_roles == ("backend",)
 
     def test_a_budget_is_for_everybody(self) -> None:

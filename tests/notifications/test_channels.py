@@ -15,18 +15,16 @@ from backedge.adapters.notifications.address import NotSent, name_of
 from backedge.adapters.notifications.command import call, filled
 from backedge.adapters.notifications.sending import in_thread, send
 from backedge.adapters.notifications.web_hook import headers_of, post
-from backedge.analytics.notification import Notification, harmless
+from backedge.analytics.message import Message, harmless
 from backedge.core.workflow.notify import Channel
 from tests.notifications.receiver import SECRET, Receiver
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:apprise", "ignore::DeprecationWarning:ast")
-TOLD = Notification(
-    "r.3", "opened", "r", "shop", "E-1", "shop asks you: pay?", "shop asks you: pay?\nAnswer it.", "pay?"
-)
+TOLD = Message("r.3", "opened", "r", "shop", "E-1", "shop asks you: pay?", "shop asks you: pay?\nAnswer it.", "pay?")
 
 
-async def sent(channel: Channel, folder: Path = Path(), **environment: str) -> None:
-    await send(channel, TOLD, 1_700_000_000.5, environment, folder)
+async def sent(channel: Channel, folder: Path | str = ".", **environment: str) -> None:
+    await send(channel, TOLD, 1_700_000_000.5, environment, Path(folder))
 
 
 async def test_a_web_hook_gets_a_signed_message(receiver: Receiver) -> None:
@@ -70,7 +68,11 @@ async def test_an_answer_that_is_no_success_says_so(receiver: Receiver, status: 
 
 
 def test_a_receiver_that_does_not_answer_is_left(receiver: Receiver) -> None:
-    receiver.answer = lambda _: time.sleep(3) or 200  # type: ignore[func-returns-value]
+    def late(_: object) -> int:
+        time.sleep(3)
+        return 200
+
+    receiver.answer = late
     with pytest.raises(NotSent, match=r"did not answer within 0.3 s|no answer in time"):
         post(receiver.url, b"{}", {}, timeout=0.3)
 
@@ -94,7 +96,7 @@ async def test_a_call_that_hangs_is_left_behind() -> None:
 )
 async def test_what_cannot_be_sent_says_why(channel: Channel, environment: dict[str, str], why: str) -> None:
     with pytest.raises(NotSent, match=why) as error:
-        await sent(channel, **environment)
+        await send(channel, TOLD, 0.0, environment, Path())
     assert all(value not in str(error.value) for value in environment.values())
 
 
@@ -153,7 +155,7 @@ def _lives(pid: int) -> bool:
 # Apprise
 
 
-async def test_apprise_sends_to_other_services(receiver: Receiver) -> None:
+async def test_apprise_sends_to_via_apprise(receiver: Receiver) -> None:
     pytest.importorskip("apprise")
     await sent(Channel("${JSON_URL}"), JSON_URL=receiver.url.replace("http://", "json://"))
     (got,) = receiver.taken

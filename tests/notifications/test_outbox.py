@@ -129,7 +129,7 @@ async def test_a_message_stays_small_whatever_agents_write(tmp_path: Path, recei
 
 
 async def test_only_the_channels_of_its_role_and_occasion_are_told(tmp_path: Path, receiver: Receiver) -> None:
-    channels = [
+    channels: Channels = [
         {"to": f"{receiver.url}/all"},
         {"to": f"{receiver.url}/ops", "for": "ops"},
         {"to": f"{receiver.url}/qa", "for": "qa"},
@@ -162,7 +162,7 @@ async def test_reminders_are_sent_once_per_due_time_also_after_a_restart(tmp_pat
 
 
 async def test_a_channel_gets_its_own_reminders(tmp_path: Path, receiver: Receiver) -> None:
-    channels = [
+    channels: Channels = [
         {"to": f"{receiver.url}/a", "remind": [60]},
         {"to": f"{receiver.url}/b", "remind": [120]},
         {"to": f"{receiver.url}/c"},
@@ -178,7 +178,7 @@ async def test_a_channel_gets_its_own_reminders(tmp_path: Path, receiver: Receiv
 
 async def test_an_expired_question_is_told_with_what_was_chosen(tmp_path: Path, receiver: Receiver) -> None:
     async with site(tmp_path) as here:
-        channels = [{"to": receiver.url, "on": ["opened", "expired", "decided"]}]
+        channels: Channels = [{"to": receiver.url, "on": ["opened", "expired", "decided"]}]
         finding = be.Finding("slow", severity="medium")
         run = await here.reject(channels, finding, expire={"after": 60, "choice": "skip"})
         await here.send()
@@ -301,7 +301,7 @@ async def test_a_state_folder_that_cannot_be_written_is_only_a_warning(tmp_path:
         warnings: list[str] = []
         async with notifying(engine, project, warn=warnings.append):
             pass
-    assert len(warnings) == 1 and "nobody is notified" in warnings[0]
+    assert len(warnings) == 1 and "messages are not sent" in warnings[0]
 
 
 async def test_a_restored_journal_that_lacks_the_event_drops_the_message(tmp_path: Path, receiver: Receiver) -> None:

@@ -87,7 +87,7 @@ class InboxItem(EscalationReport, frozen=True):
     due_at: float | None = None
     """When the answer is due by `response_timeout`, in seconds since the epoch."""
     expires_at: float | None = None
-    """When `default` is chosen if nobody has answered; None if only people can answer."""
+    """When `default` is chosen if no person has answered; None if only people can answer."""
     default: str = ""
     """The choice that `expire` makes."""
     overdue: bool = False

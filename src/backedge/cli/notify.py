@@ -13,8 +13,8 @@ import click
 import msgspec
 
 from backedge.adapters.notifications.address import NotSent, name_of
-from backedge.adapters.notifications.outbox_file import Entry
-from backedge.analytics.notification import Notification
+from backedge.adapters.notifications.outbox_file import OutboxEntry
+from backedge.analytics.message import Message
 from backedge.app import Engine
 from backedge.cli.common import existing, journal_option, json_option, print_json, say, shown, where
 from backedge.config.finding import find
@@ -113,7 +113,7 @@ async def _listed(spot: Project) -> list[Unsent]:
     return [_unsent(each, channels[each.run]) for each in entries]
 
 
-def _unsent(entry: Entry, channels: tuple[Channel, ...]) -> Unsent:
+def _unsent(entry: OutboxEntry, channels: tuple[Channel, ...]) -> Unsent:
     name = name_of(channels[entry.channel]) if entry.channel < len(channels) else "an unknown channel"
     return Unsent(entry.run, entry.seq, entry.escalation, name, entry.state, entry.tries, entry.next_at, entry.error)
 
@@ -171,10 +171,8 @@ def test(file: Path | None, journal: Path | None) -> None:
     sys.exit(1 if failed else 0)
 
 
-def test_message(workflow: str, now: float) -> Notification:
+def test_message(workflow: str, now: float) -> Message:
     """A message that asks nothing."""
     title = f"{workflow}: a test message of backedge"
-    text = f"{title}\nThis channel works. Nobody has to answer."
-    return Notification(
-        f"test.{int(now)}", "opened", "test", workflow, "E-0", title, text, "This is a test.", opened_at=now
-    )
+    text = f"{title}\nThis channel works. It needs no answer."
+    return Message(f"test.{int(now)}", "opened", "test", workflow, "E-0", title, text, "This is a test.", opened_at=now)

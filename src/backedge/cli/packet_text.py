@@ -119,7 +119,7 @@ def _since(item: InboxItem, now: float) -> str:
     if item.expires_at is not None:
         left = item.expires_at - now
         when = f"in {ago(left)}" if left > 0 else "as soon as a process looks"
-        waits += f"; if nobody answers, {item.default} is chosen {when}"
+        waits += f"; if no person answers, {item.default} is chosen {when}"
     if item.due_at is None:
         return waits
     if item.overdue:

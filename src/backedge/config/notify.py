@@ -23,7 +23,7 @@ def channels_of(source: Source) -> list[dict[str, Json]]:
 
 
 def expiry_of(source: Source) -> dict[str, Json] | None:
-    """What happens to questions that nobody answers, as the core takes it."""
+    """What happens to questions that no person answers, as the core takes it."""
     given: dict[str, Json] | None = source.value.get("expire")
     return {**given, "after": seconds(given["after"])} if given is not None else None
 
@@ -39,7 +39,7 @@ def _check_zone(source: Source, index: int, quiet: str) -> None:
 
 
 def warn_of_channels(source: Source) -> None:
-    """Warn of addresses that need the extra that is missing, of secrets in the file, and of reminders for nobody."""
+    """Warn of addresses that need the extra that is missing, of secrets in the file, and of secrets that sign nothing."""
     for index, given in enumerate(source.value.get("notify", ())):
         here, to = ("notify", index, "to"), given.get("to", "")
         scheme = to.partition("://")[0].lower() if "://" in to else ""

@@ -567,9 +567,9 @@ SCHEMA: Schema = {
                 {"security": ["authorization", "injection"], "legal": []},
                 keys=NAMES,
             ),
-            "notify": listed("Who is told about questions to people, and how.", _CHANNEL),
+            "notify": listed("The channels on which people are told about questions.", _CHANNEL),
             "expire": record(
-                "What happens to a question that nobody answers; where this may not decide, people are reminded once.",
+                "What happens to a question that no person answers; where this may not decide, people are reminded once.",
                 {
                     "after": duration("How long people have to answer.", "24h"),
                     "choice": choice(

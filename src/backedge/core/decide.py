@@ -83,6 +83,7 @@ def transact(
     else:
         tx = Transaction(state, now, free_slots)
         _apply(tx, command)
+        keep_deadlines(tx)
     settle(tx)
     return tuple(tx.events), tx.state
 
@@ -107,7 +108,7 @@ def _apply(tx: Transaction, command: c.Command) -> None:
                 f"{command.name} was already imported as run {command.run!r}: there is nothing left to do"
             )
         case c.Proceed():
-            keep_deadlines(tx)
+            return
         case c.Recover():
             if state.ended is None and state.busy:
                 tx.add(e.RunRecovered(tx.now))

@@ -424,7 +424,7 @@ class EscalationReminded(Fact, frozen=True, tag="escalation_reminded/1"):
 
 
 class EscalationExpired(Fact, frozen=True, tag="escalation_expired/1"):
-    """Nobody answered a question in the time that the workflow's `expire` sets."""
+    """No person answered a question in the time that the workflow's `expire` sets."""
 
     escalation: str
     choice: str = ""

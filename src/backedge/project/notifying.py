@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from backedge.adapters.journals.private_files import private_file, private_folder
-from backedge.adapters.notifications.outbox_file import Entry, OutboxFile, SendLock
+from backedge.adapters.notifications.outbox_file import OutboxEntry, OutboxFile, SendLock
 from backedge.core.errors import BackedgeError
 from backedge.project.location import Project
 from backedge.project.outbox import Outbox, Watched
@@ -36,7 +36,7 @@ def opened_outbox(project: Project) -> OutboxFile:
     return OutboxFile(outbox_path(project))
 
 
-def unsent(project: Project) -> list[Entry]:
+def unsent(project: Project) -> list[OutboxEntry]:
     """The messages that wait or have failed. Nothing is made if there is no outbox."""
     if not outbox_path(project).exists():
         return []
@@ -124,7 +124,7 @@ async def notifying(
         sender = Notifying(engine, project, url, warn).__enter__()
     except (OSError, sqlite3.Error) as error:
         if warn is not None:
-            warn(f"nobody is notified: {outbox_path(project)} cannot be used: {error}")
+            warn(f"messages are not sent: {outbox_path(project)} cannot be used: {error}")
         yield
         return
     task = asyncio.create_task(sender.keep_sending())

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Protocol
 
 from backedge.adapters.notifications.address import NotSent, name_of
-from backedge.adapters.notifications.outbox_file import Entry, OutboxFile
+from backedge.adapters.notifications.outbox_file import OutboxEntry, OutboxFile
+from backedge.adapters.notifications.quiet_hours import quiet_until
 from backedge.adapters.notifications.sending import send
 from backedge.analytics.blast import blast_in
-from backedge.analytics.notification import Notification, Told, notification, outdated, told_events, wants
-from backedge.analytics.quiet_hours import quiet_until
+from backedge.analytics.message import Message, Told, message_about, outdated, told_events, wants
 from backedge.analytics.rounds import LoopHistory, loop_histories
 from backedge.core.errors import BackedgeError
 from backedge.core.escalation.packet import packet
@@ -30,7 +30,7 @@ from backedge.engine.store import events_of
 from backedge.ports import OPEN, Clock, JournalWithClaims
 
 NO_CHANNELS = -1
-"""The position of a run whose workflow tells nobody: it is never read again."""
+"""The position of a run whose workflow has no channels: it is never read again."""
 LONGEST_PAUSE = 3600.0
 """Seconds between two tries of a message that could not be sent; the first ones are closer together."""
 MOST_TRIES = 30
@@ -89,7 +89,7 @@ class Outbox:
         if now >= self._list_at:
             heads = await self._engine.journal.runs()
             if self._file.new:
-                # An outbox begins with what is open: nobody is told about runs of the past.
+                # An outbox begins with what is open: there are no messages about runs of the past.
                 self._note([(head.run, head.seq) for head in heads if head.outcome not in OPEN])
                 self._file.new = False
             changed |= {head.run for head in heads if self._positions.get(head.run, 0) not in (NO_CHANNELS, head.seq)}
@@ -99,9 +99,9 @@ class Outbox:
                 try:
                     await self._read(run)
                 except BackedgeError:
-                    continue  # a run that cannot be read tells nobody, and does not keep the others from it
+                    continue  # a run that cannot be read has no messages, and does not keep the others from it
 
-    def _note(self, positions: Sequence[tuple[str, int]], entries: Iterable[Entry] = ()) -> None:
+    def _note(self, positions: Sequence[tuple[str, int]], entries: Iterable[OutboxEntry] = ()) -> None:
         self._file.note(positions, entries)
         self._positions.update(positions)
 
@@ -119,12 +119,12 @@ class Outbox:
             self._note([(run, NO_CHANNELS)] if events else [])
             return
         told = told_events(new, position)
-        entries: list[Entry] = []
+        entries: list[OutboxEntry] = []
         if told:
             state = replay(await events_of(self._engine.journal, run))
             assert state is not None
             entries = [
-                Entry(run, each.seq, index, each.escalation)
+                OutboxEntry(run, each.seq, index, each.escalation)
                 for each in told
                 for index, channel in enumerate(channels)
                 if (found := state.escalation(each.escalation)) is not None and wants(channel, each, found.for_roles)
@@ -138,20 +138,20 @@ class Outbox:
         runs = {
             run: await _RunSoFar.of(self._engine.journal, run) for run in dict.fromkeys(each.run for each in waiting)
         }
-        queues: dict[object, list[Entry]] = {}
+        queues: dict[object, list[OutboxEntry]] = {}
         for entry in waiting:
             channel = runs[entry.run].channel(entry)
             key = (channel.to, channel.command) if channel is not None else entry.order
             queues.setdefault(key, []).append(entry)
         limit = asyncio.Semaphore(AT_ONCE)
 
-        async def send_all(queue: list[Entry]) -> list[float]:
+        async def send_all(queue: list[OutboxEntry]) -> list[float]:
             held: dict[object, float] = {}
             async with limit:
                 for entry in queue:
                     if entry.order not in held:
                         later = [each for each in queue if each.order == entry.order]
-                        again = await self._try(entry, runs[entry.run], later)
+                        again = await self._deliver(entry, runs[entry.run], later)
                         if again is not None:
                             held[entry.order] = again
             return list(held.values())
@@ -159,7 +159,7 @@ class Outbox:
         times = await asyncio.gather(*(send_all(queue) for queue in queues.values()))
         return min((time for each in times for time in each), default=math.inf)
 
-    async def _try(self, entry: Entry, run: _RunSoFar, later: Sequence[Entry]) -> float | None:
+    async def _deliver(self, entry: OutboxEntry, run: _RunSoFar, later: Sequence[OutboxEntry]) -> float | None:
         """Send one message if it is its time. Returns when it has to be tried again; None if it is settled."""
         now = self._engine.clock.now()
         channel, told = run.channel(entry), run.told.get(entry.seq)
@@ -187,12 +187,12 @@ class Outbox:
         self._file.record(replace(entry, state="sent", tries=entry.tries + 1, error=""))
         return None
 
-    def _message(self, run: _RunSoFar, told: Told) -> Notification:
+    def _message(self, run: _RunSoFar, told: Told) -> Message:
         state = run.state
         found = state.escalation(told.escalation) if state is not None else None
         assert state is not None and found is not None
         loop = state.loop(found.loop) if found.loop else None
-        return notification(
+        return message_about(
             state,
             found,
             packet(state, found.id),
@@ -219,7 +219,7 @@ class _RunSoFar:
         except BackedgeError:
             return cls(())
 
-    def channel(self, entry: Entry) -> Channel | None:
+    def channel(self, entry: OutboxEntry) -> Channel | None:
         channels = self.state.workflow.notify if self.state is not None else ()
         return channels[entry.channel] if entry.channel < len(channels) else None
 

@@ -25,7 +25,7 @@ State = Literal["waiting", "sent", "dropped", "failed"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class OutboxEntry:
     """One message to one channel."""
 
     run: str
@@ -68,27 +68,27 @@ class OutboxFile:
         """How far each run was read."""
         return dict(self._db.execute("SELECT run, seq FROM runs"))
 
-    def note(self, positions: Iterable[tuple[str, int]], entries: Iterable[Entry] = ()) -> None:
+    def note(self, positions: Iterable[tuple[str, int]], entries: Iterable[OutboxEntry] = ()) -> None:
         """Record messages to send together with how far their runs were read, so that neither is lost without the other."""
         self._db.execute("BEGIN IMMEDIATE")
         with self._db:
             self._db.executemany("INSERT OR IGNORE INTO messages VALUES (?,?,?,?,?,?,?,?)", map(_row, entries))
             self._db.executemany("INSERT OR REPLACE INTO runs VALUES (?,?)", positions)
 
-    def record(self, entry: Entry) -> None:
+    def record(self, entry: OutboxEntry) -> None:
         """Record what became of a message."""
         self._db.execute("INSERT OR REPLACE INTO messages VALUES (?,?,?,?,?,?,?,?)", _row(entry))
 
-    def entries(self, *states: State) -> list[Entry]:
+    def entries(self, *states: State) -> list[OutboxEntry]:
         """The messages in these states, in the order of their events."""
         marks = ",".join("?" * len(states))
         rows: Sequence[tuple[object, ...]] = self._db.execute(
             f"SELECT * FROM messages WHERE state IN ({marks}) ORDER BY run, seq, channel", states
         ).fetchall()
-        return [Entry(*row) for row in rows]  # type: ignore[arg-type]
+        return [OutboxEntry(*row) for row in rows]  # type: ignore[arg-type]  # the columns have these types
 
 
-def _row(each: Entry) -> tuple[object, ...]:
+def _row(each: OutboxEntry) -> tuple[object, ...]:
     return each.run, each.seq, each.channel, each.escalation, each.state, each.tries, each.next_at, each.error
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from backedge.adapters.notifications import other_services, web_hook
+from backedge.adapters.notifications import via_apprise, web_hook
 from backedge.adapters.notifications.address import NotSent, address_of, scheme_of
 from backedge.adapters.notifications.command import call, filled
-from backedge.analytics.notification import Notification
+from backedge.analytics.message import Message
 from backedge.core.workflow.notify import Channel
 
 LONGEST_CALL = 60.0
@@ -35,7 +35,7 @@ PLACEHOLDERS = (
 """What a command may have as an argument, in braces. `{for}` has the roles."""
 
 
-async def send(channel: Channel, told: Notification, now: float, environment: Mapping[str, str], folder: Path) -> None:
+async def send(channel: Channel, told: Message, now: float, environment: Mapping[str, str], folder: Path) -> None:
     """Send a message, and return when it was taken. Raises NotSent, with the reason."""
     body = msgspec.json.encode(told)
     if channel.command:
@@ -44,7 +44,7 @@ async def send(channel: Channel, told: Notification, now: float, environment: Ma
         return
     address = address_of(channel, environment)
     if scheme_of(address) not in ("http", "https"):
-        await in_thread(lambda: other_services.notify(address, told.title, told.text))
+        await in_thread(lambda: via_apprise.notify(address, told.title, told.text))
         return
     secret = environment.get(channel.secret, "") if channel.secret else ""
     if channel.secret and not secret:
@@ -69,7 +69,7 @@ async def in_thread(work: Callable[[], None], timeout: float = LONGEST_CALL) -> 
             work()
         except Exception as problem:  # noqa: BLE001 - raised again where it is awaited
             error = problem if isinstance(problem, NotSent) else NotSent(f"it failed: {type(problem).__name__}")
-        with suppress(RuntimeError):  # the loop was closed: nobody waits for this any more
+        with suppress(RuntimeError):  # the loop was closed: nothing waits for this any more
             loop.call_soon_threadsafe(settle, error)
 
     threading.Thread(target=run, name="backedge-notify", daemon=True).start()

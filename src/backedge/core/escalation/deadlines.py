@@ -53,7 +53,7 @@ def expires_at(state: RunState, packet: Escalation) -> float | None:
 
 
 def expiry_choice(state: RunState, packet: Escalation) -> str:
-    """The choice that is made if nobody answers. Empty if people are only reminded: something else is offered, the
+    """The choice that is made if no person answers. Empty if people are only reminded: something else is offered, the
     severity is none of those that the workflow names, or the choice would accept or cancel something critical."""
     rule, loop = state.workflow.expire, state.loops.get(packet.loop or "")
     if rule is None or loop is None or rule.choice not in packet.options:

@@ -1,4 +1,4 @@
-"""What follows when nobody has answered in time: people are reminded, or the workflow's `expire` decides for them."""
+"""What follows when no person has answered in time: people are reminded, or the workflow's `expire` decides for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from backedge.core.text import duration
 from backedge.core.transaction import Transaction
 
 BY_EXPIRY = "policy:expire"
-"""Who decided, where `expire` did."""
+"""The name under which `expire` decides."""
 
 
 def keep_deadlines(tx: Transaction) -> None:
@@ -27,5 +27,5 @@ def _expire(tx: Transaction, due: Due) -> None:
     choice, waited = expiry_choice(tx.state, packet), duration(tx.now - packet.opened_at)
     tx.add(e.EscalationExpired(tx.now, packet.id, choice))
     if choice:
-        note = f"nobody answered for {waited}"
+        note = f"no person answered for {waited}"
         decide_escalation(tx, Decide(packet.id, choice, by=BY_EXPIRY, note=note))

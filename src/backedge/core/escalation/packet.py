@@ -112,7 +112,7 @@ class Packet(Value, frozen=True):
     for_roles: tuple[str, ...] = ()
     """The roles of the people who are asked; empty for everybody."""
     expires_at: float | None = None
-    """When `default` is chosen if nobody has answered; None if only people can answer."""
+    """When `default` is chosen if no person has answered; None if only people can answer."""
     default: str = ""
     """The choice that `expire` makes."""
 

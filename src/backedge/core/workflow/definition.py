@@ -170,9 +170,9 @@ class Workflow(Value, frozen=True):
     roles: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """The roles of people, each with the categories of findings that it is asked about."""
     notify: tuple[Channel, ...] = ()
-    """Who is told about questions to people, and when they are reminded."""
+    """The channels for questions to people, with their reminders."""
     expire: Expiry | None = None
-    """What happens to a question that nobody answers."""
+    """What happens to a question that no person answers."""
 
     @property
     def plans(self) -> bool:

@@ -1,4 +1,4 @@
-"""Who is told about questions to people, when they are reminded, and what happens if nobody answers."""
+"""Channels for questions to people, when people are reminded, and what happens if no person answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ USUAL: tuple[Occasion, ...] = ("opened", "expired")
 """The occasions of a channel that does not name any; in addition there are its own reminders."""
 ExpiryChoice = Literal["skip", "accept", "cancel"]
 EXPIRY_CHOICES: tuple[ExpiryChoice, ...] = get_args(ExpiryChoice)
-"""What may happen when nobody answers. `continue` is none of them: a run in which it were would never end."""
+"""What may happen when no person answers. `continue` is none of them: a run in which it were would never end."""
 QUIET = r"^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]( [A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*)?$"
 """Matches quiet hours: 22:00-07:00, with a time zone if it is not that of the machine."""
 _KEYS = ("to", "command", "on", "for", "remind", "quiet", "secret")
@@ -44,7 +44,7 @@ class Channel(Value, frozen=True):
 
 
 class Expiry(Value, frozen=True):
-    """What happens to a question that nobody answers."""
+    """What happens to a question that no person answers."""
 
     after: float
     choice: ExpiryChoice
@@ -85,7 +85,7 @@ def _channel(given: object) -> Channel:
     role, secret = (_text(known, key) for key in ("for", "secret"))
     if secret and command:
         raise WorkflowError("secret signs messages to a web hook, and a command gets none: remove it")
-    return Channel(to, command, on, role, tuple(sorted({float(each) for each in remind})), quiet, secret)  # type: ignore[arg-type]
+    return Channel(to, command, on, role, tuple(sorted({float(each) for each in remind})), quiet, secret)  # type: ignore[arg-type]  # each word of `on` was checked
 
 
 def _text(given: Mapping[str, object], key: str) -> str:
@@ -106,7 +106,7 @@ def _refuse_unknown(given: Mapping[str, object], keys: Sequence[str]) -> None:
 
 
 def parse_expire(given: object) -> Expiry | None:
-    """What happens to questions that nobody answers, as a user writes it; times in seconds. Raises WorkflowError."""
+    """What happens to questions that no person answers, as a user writes it; times in seconds. Raises WorkflowError."""
     if given is None:
         return None
     try:
@@ -126,7 +126,7 @@ def _expiry(known: dict[str, Any]) -> Expiry:
     for severity in only:
         if severity not in list(Severity):
             raise WorkflowError(f"only has {severity!r}: {did_you_mean(severity, Severity)}")
-    return Expiry(float(after), choice, tuple(map(Severity, only)))  # type: ignore[arg-type]
+    return Expiry(float(after), choice, tuple(map(Severity, only)))  # type: ignore[arg-type]  # the choice was checked
 
 
 def parse_roles(given: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -137,7 +137,7 @@ def parse_roles(given: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
 def role_problems(
     channels: Sequence[Channel], roles: Mapping[str, object], steps: Mapping[str, Sequence[str]]
 ) -> list[WorkflowProblem]:
-    """The roles that nobody has: those that `for` names and `roles` does not, or, without `roles`, those of channels that no
+    """The roles without questions: those that `for` names and `roles` does not, or, without `roles`, those of channels that no
     step names. `steps` has the roles of each step."""
     known = list(roles) or sorted({role for each in steps.values() for role in each})
     found = []

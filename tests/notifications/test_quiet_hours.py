@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backedge.analytics.quiet_hours import quiet_until
+from backedge.adapters.notifications.quiet_hours import quiet_until
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -64,7 +64,7 @@ class NotedPrice(Shape, frozen=True):
     seconds: float
 
 
-class Notification(Shape, frozen=True):
+class Message(Shape, frozen=True):
     """A message about one question."""
 
     id: str
@@ -89,7 +89,7 @@ class Notification(Shape, frozen=True):
     """Since when it waits, in seconds since the epoch."""
     due_at: float | None = None
     expires_at: float | None = None
-    """When `default` is chosen if nobody has answered."""
+    """When `default` is chosen if no person has answered."""
     default: str = ""
     for_roles: tuple[str, ...] = ()
     """The roles of the people who are asked; empty for everybody."""
@@ -153,7 +153,7 @@ def outdated(told: Told, packet: Escalation, later: Iterable[Told]) -> bool:
     return told.event == "reminded" and (packet.decided is not None or newer)
 
 
-def notification(
+def message_about(
     state: RunState,
     packet: Escalation,
     asked: Packet,
@@ -162,14 +162,14 @@ def notification(
     now: float,
     blast: Blast | None = None,
     url: str = "",
-) -> Notification:
+) -> Message:
     """The message about an event of a question. Text of agents is cleaned, cut, and cannot mention anybody."""
     about = sentence(state, packet, history)
     decided = packet.decided
     findings = sorted(asked.findings, key=lambda each: each.severity.rank) or sorted(
         (each for turn in asked.history[-1:] for each in turn.findings), key=lambda each: each.severity.rank
     )
-    made = Notification(
+    made = Message(
         f"{state.run}.{told.seq}",
         told.event,
         state.run,
@@ -203,7 +203,7 @@ def notification(
         decided.by if decided else "",
         decided.note if decided else "",
     )
-    safe = msgspec.convert(_harmless(msgspec.to_builtins(made)), Notification)
+    safe = msgspec.convert(_harmless(msgspec.to_builtins(made)), Message)
     safe = msgspec.structs.replace(safe, id=made.id, run=made.run, url=url)
     title = _cut(_title(safe, now), LONGEST_TITLE)
     return msgspec.structs.replace(safe, title=title, text=_text(safe, title))
@@ -231,7 +231,7 @@ def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def _title(told: Notification, now: float) -> str:
+def _title(told: Message, now: float) -> str:
     who = f" {' or '.join(told.for_roles)}" if told.for_roles else ""
     by = f" by {told.by}" if told.by else ""
     match told.event:
@@ -250,7 +250,7 @@ def _title(told: Notification, now: float) -> str:
     return " ".join(f"{told.workflow} {told.escalation} {words}".split())
 
 
-def _text(told: Notification, title: str) -> str:
+def _text(told: Message, title: str) -> str:
     lines = [title]
     for each in told.findings:
         place = f" ({each.file}{f':{each.line}' if each.line else ''})" if each.file else ""
@@ -262,7 +262,7 @@ def _text(told: Notification, title: str) -> str:
         option = f" --option {choice.option}" if choice.option else ""
         lines.append(f"- {choice.choice}{option}: {' '.join(choice.next.split())}{hint}")
     if told.expires_at is not None and told.default and not told.decided:
-        lines.append(f"If nobody answers, {told.default} is chosen.")
+        lines.append(f"If no person answers, {told.default} is chosen.")
     if not told.decided:
         lines += ["", f"Answer: backedge decide {told.escalation} CHOICE --run {told.run}"]
     return "\n".join([*lines, told.url] if told.url else lines)

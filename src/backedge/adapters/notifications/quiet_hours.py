@@ -1,4 +1,4 @@
-"""Hours in which nobody is disturbed."""
+"""Hours in which no message is sent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def quiet_until(quiet: str, now: float, zone: tzinfo | None = None) -> float | N
     """When the quiet hours end that it is in now; None outside of them. `quiet` is such as "22:00-07:00 Europe/Berlin", and
     `zone` the time zone if it names none: None for that of the machine.
 
-    Where the clock is put back, an end inside the repeated hour is the second one: nobody is woken up early.
+    Where the clock is put back, an end inside the repeated hour is the second one: no message comes early.
     """
     hours, _, named = quiet.partition(" ")
     if not hours:
