@@ -1,6 +1,6 @@
 """Files that tools bring up to date themselves when they run: lock files of package managers, and new snapshots.
 
-A judge that does so has judged something else than what is delivered, so it is a finding for whoever left these files
+A judge that does so has judged something else than what is delivered, so it is a finding for the step that left these files
 behind. With protected files as they were, an old `Cargo.toml` does not fit the new lock file: that says nothing.
 """
 
