@@ -276,6 +276,17 @@ DEFAULTS = {
     "steps.agents": "",
     "steps.limits": "those of the workflow",
     "prices.cached_input": "the same as `input`",
+    **{f"notify.{key}": "" for key in ("to", "command")},
+    "notify.on": "`opened`, `expired`, and its own reminders",
+    "notify.for": "all questions",
+    "notify.remind": "none",
+    "notify.quiet": "none",
+    "notify.secret": "none: messages are not signed",
+    "expire.only": "`medium`, `low`",
+    "notify": "none",
+    "roles": "none",
+    "expire": "none",
+    "for": "none",
     "stories.folder": "`stories`",
     "stories.worktree": "`false`",
     "stories.create_pr": "none: a story is done when its reviews pass",
@@ -331,6 +342,8 @@ def workflow_file() -> str:
         "An entry of `checks`": _keys(_values(SCHEMA, "checks"), place="checks."),
         "An entry of `gates`": _keys(_values(SCHEMA, "gates"), place="gates."),
         "An entry of `prices`": _keys(SCHEMA["properties"]["prices"]["additionalProperties"], place="prices."),
+        "An entry of `notify`": _keys(SCHEMA["properties"]["notify"]["items"], place="notify."),
+        "`expire`": _keys(SCHEMA["properties"]["expire"], place="expire."),
         "`stories`": _keys(SCHEMA["properties"]["stories"], place="stories."),
     }
     notes = {
@@ -345,6 +358,7 @@ def workflow_file() -> str:
         "An entry of `checks`": "See [checks and gates](../how-to/checks-and-gates.md). A place is `step:/json/pointer`.",
         "An entry of `gates`": "`metric`, and exactly one of `at_least`, `at_most`, `equals` and `zero`.",
         "An entry of `prices`": "See [provider limits and prices](../how-to/provider-limits-and-prices.md).",
+        "An entry of `notify`": "Exactly one of `to` and `command`; see [notifications](../how-to/notifications.md).",
         "`stories`": "The [tutorial](../tutorial-stories.md) shows how to use them. `.ai-sdlc.json` or "
         "`.agentic-sdlc.json` next to the file can set the same limits with `refinement.maxIterations`, `escalateOnMaxAttempts` and `enableCircuitBreaker`; this "
         "file takes precedence.",
