@@ -461,6 +461,13 @@ def test_new_cases_that_differ_with_the_tests_as_they_were_are_not_missed_either
     assert is_clean(found)
 
 
+def test_another_function_does_not_take_the_place_of_a_test() -> None:
+    """The product is imported by the tests, and could put it there."""
+    for gone, new in ((T, f"{T}_again"), (T, f"{T}[1]"), (TWO, f"{T}_again")):
+        found = of_unchanged_file(f"+{ONE} +{new}", f"{ONE} {gone}")
+        assert any("no longer run" in each for each in (*described(found), *asked(found).values()))
+
+
 def test_a_case_that_the_product_dropped_is_a_question() -> None:
     found = of_unchanged_file(f"+{ONE}", f"{ONE} {TWO}")
     assert asked(found) == {

@@ -86,28 +86,38 @@ def _explained(runs: Runs, test: str) -> list[str]:
 
 
 def _under_other_names(runs: Runs, lost: Sequence[str]) -> set[str]:
-    """The tests whose place others have taken: ids may contain the time, or the names of files of the product. The file of
-    the tests is as it was, and at least as many new tests of it pass."""
+    """The cases whose place others have taken: ids may contain the time, or the names of files of the product. The file of
+    the tests is as it was, and at least as many new cases of the same function pass. Another function proves nothing: the
+    product may have put it there."""
     delivered, found = runs.delivered.tests, set[str]()
-    by_file: dict[str, list[str]] = {}
+    by_function: dict[tuple[str, str], list[str]] = {}
     for test in lost:
-        if _passed_before(runs, test):
-            by_file.setdefault(runs.file_of(test), []).append(test)
-    for file, tests in by_file.items():
-        new = sum(delivered.files.get(test) == file for test in delivered.passed - runs.required)
+        if _passed_before(runs, test) and (function := _function(test)):
+            by_function.setdefault((runs.file_of(test), function), []).append(test)
+    for (file, function), tests in by_function.items():
+        new = sum(
+            delivered.files.get(test) == file and _function(test) == function
+            for test in delivered.passed - runs.required
+        )
         on_held = [test for test in tests if test not in runs.required]
         if max(len(on_held), len(tests) - len(on_held)) <= new:
             found.update(tests)
     return found
 
 
+def _function(test: str) -> str:
+    """The function that a test is one case of; empty if it is a test of its own."""
+    function, bracket, _ = test.partition("[")
+    return function if bracket else ""
+
+
 def _is_dropped(runs: Runs, test: str) -> bool:
     """Whether a test is one of several cases of a function, others of which pass: the product decides which there are, such
     as one for each of its files."""
-    function, bracket, _ = test.partition("[")
-    if not bracket or not _passed_before(runs, test) or not runs.versions.get(test):
+    function = _function(test)
+    if not function or not _passed_before(runs, test) or not runs.versions.get(test):
         return False
-    return any(each.startswith(f"{function}[") for each in runs.delivered.tests.passed)
+    return any(_function(each) == function for each in runs.delivered.tests.passed)
 
 
 def _passed_before(runs: Runs, test: str) -> bool:
