@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 import venv
 from pathlib import Path
 
@@ -222,3 +223,47 @@ def test_tests_in_a_worktree_import_its_code_and_not_that_of_the_checkout(projec
     ran(project, "--input", 'files={"src/mine.py": "value = 2\\n"}')
     assert project.backedge("merge", "r-1").code == 0
     assert git(project.folder, "show", "--format=", "--name-only", "HEAD") == "src/mine.py"
+
+
+def test_kill_9_and_hand_edits_in_between_lose_nothing(project: Project) -> None:
+    """The run is killed while its agent works, both folders are edited by hand, it continues, and is merged by hand."""
+    going = project.started("run", "--worktree", "--run", "r-1", "--input", f"shell={WAITS}")
+    until(lambda: (tree(project) / "new" / "made.py").exists())
+    going.kill()
+    going.communicate(timeout=60)
+    (project.folder / "old.txt").write_text("mine\n")  # in the checkout
+    (tree(project) / "notes.txt").write_text("by hand\n")  # in the worktree, while nobody watches
+    assert "backedge resume r-1" in project.refused("merge", "r-1")
+    (project.folder / "go").touch()  # the agent has survived, and now ends
+    resumed = project.backedge("resume", "r-1")
+    assert resumed.code == 0, resumed
+    assert (project.folder / "old.txt").read_text() == "mine\n"
+    assert (tree(project) / "notes.txt").read_text() == "by hand\n"
+    # What was judged is what is delivered, with the edit; my own change is in nobody's way.
+    (project.folder / "go").unlink()
+    merged = project.backedge("merge", "r-1")
+    assert merged.code == 0, merged
+    assert (project.folder / "notes.txt").read_text() == "by hand\n"
+    assert (project.folder / "old.txt").read_text() == "mine\n" and status(project) == "M old.txt"
+    assert is_gone(project)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("word", ["merge", "discard"])
+def test_a_merge_or_discard_that_was_killed_can_be_repeated(project: Project, word: str) -> None:
+    words = (word, "--yes") if word == "discard" else (word,)
+    ran(project)
+    for wait in (0.1, 0.25, 0.4, 0.6):
+        going = project.started(*words, "r-1")
+        time.sleep(wait)
+        going.kill()
+        going.communicate(timeout=60)
+    project.backedge(*words, "r-1")  # it may have been done before
+    assert is_gone(project) and status(project) == ""
+    subjects = git(project.folder, "log", "--format=%s").split("\n")
+    assert len(subjects) == (2 if word == "merge" else 1)
+    if word == "merge":
+        assert (project.folder / "new" / "made.py").read_text() == "made = 1\n"
+    else:
+        patches = [*(project.folder / ".backedge").rglob("*.diff"), *(project.folder / ".backedge").rglob("*.patch")]
+        assert any("made = 1" in path.read_text() for path in patches)
