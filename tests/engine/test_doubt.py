@@ -23,6 +23,7 @@ from backedge import (
 from backedge.core import events as e
 from backedge.core.errors import AlreadyClosed, EngineClosed, JournalUnavailable, NotFound
 from backedge.errors import IllegalCommand, WorkflowError
+from backedge.ports import Append
 from backedge.testing import Crashed, CrashingJournal, FakeClock, ScriptedAgent
 from tests.engine.parts import SlowJournal, flow, named, only, play, until
 
@@ -265,6 +266,25 @@ def test_a_run_left_before_a_retry_continues_when_the_retry_is_due() -> None:
             await until(lambda: not engine._inner.slots.taken and clock._sleepers)
             clock.advance(1.0)
             return await run.result()
+
+    assert play(scenario()).outcome == "done"
+
+
+def test_a_retry_that_falls_due_while_its_decision_is_stored_is_made() -> None:
+    """The disk is slow, or the process is frozen between its decision and its next look at the clock."""
+    clock = FakeClock()
+
+    class SlowJournal(MemoryJournal):
+        async def append(self, entry: Append) -> int:
+            number = await super().append(entry)
+            if any(b"attempt_failed" in body for body in entry.bodies):
+                clock.advance(10)
+            return number
+
+    async def scenario() -> Report:
+        work = flow(Step("a", ScriptedAgent(OSError("x"), "made")))
+        async with Engine(SlowJournal(), clock=clock) as engine, asyncio.timeout(5):
+            return await (await engine.start(work, run="r")).result()
 
     assert play(scenario()).outcome == "done"
 

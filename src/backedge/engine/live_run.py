@@ -369,9 +369,12 @@ class LiveRun:
         known, outcome = self._outcome
         return resting(state) if known is not state else None if outcome == "running" else outcome
 
-    def set_alarm(self) -> None:
-        """Wake up when the next retry, timeout, reminder or expiry is due."""
-        wake = next_wake(self.state, self.engine.clock.now()) if self.state.ended is None else None
+    def set_alarm(self, looked_at: float | None = None) -> None:
+        """Wake up when the next retry, timeout, reminder or expiry is due that the last decision, made at `looked_at`, did
+        not see. By now it may be due already: storing the decision takes time, and a process can be frozen meanwhile."""
+        if looked_at is None:
+            looked_at = min(self.state.last_at, self.engine.clock.now())
+        wake = next_wake(self.state, looked_at) if self.state.ended is None else None
         if self._alarm is not None:
             due, task = self._alarm
             if due == wake and not task.done():
@@ -386,10 +389,11 @@ class LiveRun:
         while (left := wake - self.engine.clock.now()) > 0:
             await self.engine.clock.sleep(min(left, LONGEST_SLEEP))
         self._alarm = None
+        looked_at = self.engine.clock.now()
         with suppress(BackedgeError):
             await self.submit(c.Proceed())
         if self.broken is None:
-            self.set_alarm()
+            self.set_alarm(looked_at)
 
     def lose(self) -> None:
         """Stop here, because another process executes the run now."""
