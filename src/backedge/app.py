@@ -180,6 +180,7 @@ class Engine:
     async def keep_deadlines(self) -> float | None:
         """Remind people of open questions, and let those expire that no person answers, in runs that no process executes: one
         that executes a run does this itself. Returns when this has to be called again; None if nothing becomes due."""
+        self._inner.require_open()
         times, now = [], self.clock.now()
         for run in dict.fromkeys(each.run for each in await self.journal.open_escalations()):
             due: float | None = None

@@ -21,6 +21,7 @@ from backedge.core.escalation.expiring import BY_EXPIRY
 from backedge.core.escalation.opening import WITHDRAWN
 from backedge.core.escalation.packet import Packet
 from backedge.core.model import Breach
+from backedge.core.ready_types import make_ready
 from backedge.core.state.run import Escalation, RunState
 from backedge.core.text import clean, duration
 from backedge.core.workflow.notify import Channel, Occasion
@@ -99,6 +100,9 @@ class Message(Shape, frozen=True):
     note: str = ""
     url: str = ""
     """The page of the run."""
+
+
+make_ready(Message)
 
 
 class Told(Shape, frozen=True):

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from backedge.core.ready_types import make_ready
 from backedge.web.access.gate import AccessGate
 from backedge.web.access.problem import HttpProblem
 from backedge.web.access.tokens import SESSION_SECONDS
@@ -37,6 +38,9 @@ LOGIN_PAGE = """\
 
 class _Shown(msgspec.Struct, forbid_unknown_fields=True):
     token: str
+
+
+make_ready(_Shown)
 
 
 async def login(request: Request) -> Response:
