@@ -431,7 +431,7 @@ _CHANNEL = record(
             ["30m", "4h"],
         ),
         "quiet": text(
-            "The hours in which nothing is sent: messages wait until they end. Local time, or that of a zone.",
+            "The hours in which nothing is sent, in local time or that of a zone: messages wait until they end.",
             "22:00-07:00",
             "22:00-07:00 Europe/Berlin",
             title="hours such as 22:00-07:00",

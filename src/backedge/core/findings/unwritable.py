@@ -21,6 +21,8 @@ def unwritable_reason(state: RunState, judge: str, loop: Loop, ids: Iterable[int
     if graph.steps[judge].tests or judge in graph.engine_judges:
         return ""
     placed = [(tracked, file) for id in ids if (file := file_to_change((tracked := state.findings[id]).finding))]
+    if not placed:
+        return ""
     everybody = [graph.steps[name] for name in legal_targets(graph, judge)]
     found: list[tuple[TrackedFinding, str]] = []
     asked: dict[str, Step] = {}
