@@ -39,6 +39,7 @@ def test_a_loop_is_shown_round_by_round_with_questions_and_answers() -> None:
     assert part(lines, "L-1") == [
         "L-1 review_rejection: review → code, validating after 2 rounds, routed by subject",
         "  F-1 [high] no login: unconfirmed",
+        "    caused in: planning",
         "  F-2 [high] a.py:3 a typo: not fixed",
         "             review: fail (F-1, F-2 new)",
         "    round 1  F-1 → plan (by affected_phase, subject): attempt 2",
