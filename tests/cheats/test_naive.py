@@ -10,13 +10,13 @@ from tests.cheats.naive import believe
 from tests.cheats.registry import CHEATS, selection
 from tests.cheats.running import is_there
 
-ENGINE = "it attacks what only an engine has: questions to people, limits, records of a run"
+ENGINE = "it attacks what only an engine has: questions to people, limits, planners, records of a run"
 STORY = "it attacks a story that begins after the one that it works on"
 LISTENS = "it fools an engine that takes a producer's word for a verdict"
 NOT_FOOLED = {
     **dict.fromkeys(("passes-for-a-person", "passes-as-somebody", "answers-by-library", "approves-a-step"), ENGINE),
     **dict.fromkeys(("grants-itself-rounds", "starts-its-own-run", "end-of-the-judge"), ENGINE),
-    **dict.fromkeys(("kept-workflow", "workflow-in-the-journal"), ENGINE),
+    **dict.fromkeys(("kept-workflow", "workflow-in-the-journal", "planner-adds-an-owner"), ENGINE),
     **dict.fromkeys(("accepts-the-findings", "reclassifies-the-finding", "resolves-the-loop"), ENGINE),
     **dict.fromkeys((each.name for each in stories.CASES if each.name != "start-of-the-next-story"), STORY),
     **dict.fromkeys(("says-fixed", "contests-everything", "gives-itself-a-verdict"), LISTENS),
