@@ -39,6 +39,8 @@ def test_a3_01_a_review_that_passes_at_once_sends_no_feedback(make: Make) -> Non
         "advice": [],
         "verdicts": [],
         "answered": [],
+        "unverified": [],
+        "unverified_requests": [],
     }
     assert [told["feedback"] for name in result.attempts for told in project.briefings(name)] == [nothing] * 3
 

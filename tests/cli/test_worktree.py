@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 import venv
 from pathlib import Path
 
@@ -246,24 +245,3 @@ def test_kill_9_and_hand_edits_in_between_lose_nothing(project: Project) -> None
     assert (project.folder / "notes.txt").read_text() == "by hand\n"
     assert (project.folder / "old.txt").read_text() == "mine\n" and status(project) == "M old.txt"
     assert is_gone(project)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("word", ["merge", "discard"])
-def test_a_merge_or_discard_that_was_killed_can_be_repeated(project: Project, word: str) -> None:
-    words = (word, "--yes") if word == "discard" else (word,)
-    ran(project)
-    for wait in (0.1, 0.25, 0.4, 0.6):
-        going = project.started(*words, "r-1")
-        time.sleep(wait)
-        going.kill()
-        going.communicate(timeout=60)
-    project.backedge(*words, "r-1")  # it may have been done before
-    assert is_gone(project) and status(project) == ""
-    subjects = git(project.folder, "log", "--format=%s").split("\n")
-    assert len(subjects) == (2 if word == "merge" else 1)
-    if word == "merge":
-        assert (project.folder / "new" / "made.py").read_text() == "made = 1\n"
-    else:
-        patches = [*(project.folder / ".backedge").rglob("*.diff"), *(project.folder / ".backedge").rglob("*.patch")]
-        assert any("made = 1" in path.read_text() for path in patches)
