@@ -68,8 +68,9 @@ class Shop:
         }
         self.project.write({"steps": steps, "sandbox": "off", "on_worse": "rollback", **more})
         if git:
+            who = ["-c", "user.name=t", "-c", "user.email=t@localhost"]
             for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "start"]):
-                subprocess.run(["git", *words], cwd=self.folder, check=True)
+                subprocess.run(["git", *who, *words], cwd=self.folder, check=True)
 
     @property
     def coder(self) -> list[str]:
