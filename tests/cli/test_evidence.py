@@ -187,6 +187,18 @@ def test_the_inbox_says_that_the_pass_of_a_reviewer_was_not_enough_and_why(make:
     assert packet["changes"][0]["passed_by"] == ["review"]
 
 
+def test_the_inbox_names_no_reviewer_as_an_answer_where_only_people_approve(make: Make) -> None:
+    project = shop(make, {"tests/test_cart.txt": WEAKER})
+    workflow = json.loads((project.folder / "backedge.yaml").read_text())
+    workflow["on_protected"] = "ask"
+    workflow["steps"]["review"] = {"reviews": "code", "run": ["echo", '{"verdict": "pass"}']}
+    (project.folder / "backedge.yaml").write_text(json.dumps(workflow))
+    assert project.run().code == 3
+    (packet,) = project.backedge("inbox", "--json").json
+    assert [(each["file"], each["passed_by"]) for each in packet["changes"]] == [("tests/test_cart.txt", [])]
+    assert "by its id" not in project.backedge("inbox").out
+
+
 def test_a_person_approves_and_the_result_says_so(make: Make) -> None:
     project = shop(make, {"tests/test_cart.txt": WEAKER})
     project.run()
