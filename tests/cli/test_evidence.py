@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -185,6 +186,18 @@ def test_the_inbox_says_that_the_pass_of_a_reviewer_was_not_enough_and_why(make:
     )
     (packet,) = project.backedge("inbox", "--json").json
     assert packet["changes"][0]["passed_by"] == ["review"]
+
+
+def test_the_inbox_names_no_reviewer_as_an_answer_where_only_people_approve(make: Make) -> None:
+    project = shop(make, {"tests/test_cart.txt": WEAKER})
+    workflow = json.loads((project.folder / "backedge.yaml").read_text())
+    workflow["on_protected"] = "ask"
+    workflow["steps"]["review"] = {"reviews": "code", "run": ["echo", '{"verdict": "pass"}']}
+    (project.folder / "backedge.yaml").write_text(json.dumps(workflow))
+    assert project.run().code == 3
+    (packet,) = project.backedge("inbox", "--json").json
+    assert [(each["file"], each["passed_by"]) for each in packet["changes"]] == [("tests/test_cart.txt", [])]
+    assert "by its id" not in project.backedge("inbox").out
 
 
 def test_a_person_approves_and_the_result_says_so(make: Make) -> None:
@@ -411,3 +424,55 @@ def test_what_backedge_prints_to_a_file_of_the_workspace_is_nobodys_work(make: M
     done = in_shell(f"git init -q . && ({go}) & {COMMAND} run > {where} 2>&1", project.folder)
     said = (project.folder / where).read_text()
     assert (done.returncode, "verified: 3 attempts" in said, "undone" in said) == (0, True, False), said
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "tool"),
+    [
+        ("sh: 1: jest: not found", 127, "jest"),
+        ("check.sh: line 3: vitest: command not found", 127, "vitest"),
+        ("make: pytest: No such file or directory", 2, "pytest"),
+        ("/usr/bin/env: ‘mocha’: No such file or directory", 127, "mocha"),
+        ("/usr/bin/python3: No module named flake8", 1, "flake8"),
+        ("Error: Cannot find module '/shop/node_modules/jest/bin/jest.js'", 1, "jest"),
+    ],
+)
+@pytest.mark.parametrize("report", ["exitcode", "jest"])
+def test_a_run_stops_before_the_work_begins_if_a_tool_is_not_installed(
+    make: Make, said: str, code: int, tool: str, report: str
+) -> None:
+    judge = {"run": ["sh", "-c", 'echo "$0" >&2; exit "$1"', said, str(code)], "report": report}
+    project = shop(make, {"cart.txt": FIX}, test=judge)
+    found = project.backedge("run")
+    assert found.code == 2
+    problem = (
+        f"backedge: the judge 'test' cannot run: there is no {tool}: install it, or say `installs: true` at the step"
+    )
+    assert problem in found.err
+    assert (project.folder / "cart.txt").read_text() == PRODUCT
+
+
+def test_a_tool_may_be_missing_until_a_step_has_installed_it(make: Make) -> None:
+    script = 'grep -q "total 6" cart.txt || { echo "sh: 1: jest: not found"; exit 127; }; echo "2 passed in 0.1s"'
+    judge = {"run": ["sh", "-c", script], "report": "exitcode"}
+    project = shop(make, {"cart.txt": FIX}, code={"installs": True}, test=judge)
+    assert project.run().outcome == "verified"
+
+
+@pytest.mark.parametrize(
+    "said", ["sh: 1: shop: not found", "sh: 1: ./jest: not found", "1 passed in 0.1s\nsh: 1: jest: not found"]
+)
+def test_a_program_that_is_still_to_be_written_is_not_a_missing_tool(make: Make, said: str) -> None:
+    script = 'grep -q "total 6" cart.txt || { echo "$0"; exit 127; }; echo "2 passed in 0.1s"'
+    project = shop(make, {"cart.txt": FIX}, test={"run": ["sh", "-c", script, said], "report": "exitcode"})
+    assert project.run().outcome == "verified"
+
+
+def test_a_run_stops_before_the_work_begins_if_a_tool_refuses_its_arguments(make: Make) -> None:
+    judge = {"run": [sys.executable, "-m", "pytest", "--no-such-option"], "report": "exitcode"}
+    project = shop(make, {"cart.txt": FIX}, test=judge)
+    found = project.backedge("run")
+    assert found.code == 2
+    assert "backedge: the judge 'test' cannot run: " in found.err
+    assert "error: unrecognized arguments: --no-such-option" in found.err
+    assert (project.folder / "cart.txt").read_text() == PRODUCT

@@ -113,6 +113,21 @@ def test_the_next_round_starts_from_the_files_before_the_worse_fix(make: Make, g
     assert result.report["protected"] == [], "nobody has to answer for a test that is as it was"
 
 
+@pytest.mark.parametrize("rule", ["on_worse", "on_error", "writes"])
+def test_the_summary_counts_no_change_that_was_taken_back(make: Make, rule: str) -> None:
+    taken_back: dict[str, dict[str, Any]] = {
+        "on_worse": {"cart.txt": WORSE, "new.txt": "more\n"},
+        "on_error": {"cart.txt": WORSE, "!break": True},
+        "writes": {"cart.txt": WORSE, "other.txt": "more\n"},
+    }
+    first = {"notes.txt": "first\n"}
+    code = {"writes": ["cart.txt", "notes.txt", "new.txt"], "on_error": "restore"}
+    shop = Shop(make, first, taken_back[rule], {"cart.txt": RIGHT}, code=code)
+    told = shop.project.backedge("run").out
+    assert told.startswith("verified: ")
+    assert "  changed: 2 files, +2 −1: notes.txt +1 −0, cart.txt +1 −1" in told.splitlines()
+
+
 def waiting(make: Make, **more: Any) -> Shop:
     """A run that waits for a decision, after a fix that did not help and changed three files."""
     edits = {"cart.txt": WORSE, "new/more.txt": "more", "old.txt": None}

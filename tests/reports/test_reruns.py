@@ -70,6 +70,13 @@ def test_a_test_that_passes_on_a_rerun_is_flaky_and_burns_no_round(passes: int, 
     assert runs == passes, "it runs again only while tests fail"
 
 
+def test_the_summary_and_show_name_the_flaky_tests(tmp_path: Path) -> None:
+    worked(tmp_path, "[2]", reruns=1)
+    show = [sys.executable, "-m", "backedge", "show"]
+    said = subprocess.run(show, cwd=tmp_path / "project", capture_output=True, text=True, timeout=60, check=True).stdout
+    assert said.count("  test passed flaky tests when they ran again: test_shop::test_sometimes\n") == 1
+
+
 def test_a_test_that_never_passes_is_not_flaky(tmp_path: Path) -> None:
     report, runs = worked(tmp_path, "[]", reruns=2)
     assert report["outcome"] != "verified"

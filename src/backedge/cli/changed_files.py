@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from backedge.adapters.agents.attempt_folder import AttemptFolder
+from backedge.adapters.evidence.writes import patches_of_undone
 from backedge.core import events as e
 from backedge.core.events import Event
 from backedge.project import Project
@@ -20,14 +23,29 @@ Attempt = tuple[str, int]
 def changed_files(events: Sequence[Event], project: Project, run: str) -> dict[str, tuple[int, int] | None]:
     """Every file that is not as it was when the run began, with the lines added and removed; None if those are not known.
 
-    A line that one attempt adds and a later one removes was not changed by the run. Steps that work at the same time see
-    each other's changes: these count once."""
+    A line that one attempt adds and a later one removes was not changed by the run, nor one that backedge took back. Steps
+    that work at the same time see each other's changes: these count once."""
     together: dict[str, Lines] = {}
+    rollbacks = {
+        each.patch for event in events if isinstance(event, e.FilesRestored) for each in event.workspaces.values()
+    }
     for attempts in _overlapping(events):
         of_step: dict[str, dict[str, Lines]] = {}
         for step, attempt in attempts:
-            for name, lines in _lines(_diff(project, run, step, attempt)):
+            folder = AttemptFolder(project.state, run, step, attempt)
+            own = dict(_lines(_text(folder.files)))
+            # A change outside `writes` is in no difference, so that only the patch of what was undone has it.
+            undone = [
+                (name, lines)
+                for patch in patches_of_undone(folder.path)
+                if os.fspath(patch) not in rollbacks
+                for name, lines in _lines(_text(patch))
+                if name in own
+            ]
+            for name, lines in own.items():
                 _append(of_step.setdefault(step, {}), name, lines)
+            for name, (plus, minus) in undone:
+                _append(of_step[step], name, (minus, plus))
         seen: dict[str, Lines] = {}
         for files in of_step.values():
             for name, (plus, minus) in files.items():
@@ -35,6 +53,10 @@ def changed_files(events: Sequence[Event], project: Project, run: str) -> dict[s
                 seen[name] = most[0] | plus, most[1] | minus
         for name, lines in seen.items():
             _append(together, name, lines)
+    for patch in filter(None, rollbacks):
+        for name, (plus, minus) in _lines(_text(Path(patch))):
+            if name in together:
+                _append(together, name, (minus, plus))
     counts: dict[str, tuple[int, int] | None] = {
         name: (plus.total(), minus.total()) for name, (plus, minus) in together.items() if plus or minus
     }
@@ -78,9 +100,9 @@ def _append(files: dict[str, Lines], name: str, later: Lines) -> None:
     files[name] = plus - minus, minus - plus
 
 
-def _diff(project: Project, run: str, step: str, attempt: int) -> str:
+def _text(diff: Path) -> str:
     try:
-        return AttemptFolder(project.state, run, step, attempt).files.read_text("utf-8", "replace")
+        return diff.read_text("utf-8", "replace")
     except OSError:
         return ""
 

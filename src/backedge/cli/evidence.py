@@ -11,7 +11,7 @@ from backedge.core.text import counted
 from backedge.reading.evidence_words import left_process
 
 MOST_NAMED = 5
-"""How many changed tests the summary of a run names."""
+"""How many changed or flaky tests the summary of a run names."""
 
 
 def evidence_line(report: Report) -> str:
@@ -47,6 +47,16 @@ def closing_changes(report: Report) -> Iterator[str]:
         yield f"  {_changed(changed)}"
     if len(report.protected) > MOST_NAMED:
         yield f"  … and {len(report.protected) - MOST_NAMED} more changed tests: backedge show {report.run}"
+
+
+def flaky_tests(report: Report) -> Iterator[str]:
+    """The tests that passed only when they ran again, by judge."""
+    for name, step in report.steps.items():
+        flaky = step.tests.flaky if step.tests is not None else ()
+        if flaky:
+            named = ", ".join(shown(test, 100) for test in flaky[:MOST_NAMED])
+            more = f" and {len(flaky) - MOST_NAMED} more" if len(flaky) > MOST_NAMED else ""
+            yield f"  {name} passed flaky tests when they ran again: {named}{more}"
 
 
 def evidence_lines(report: Report) -> Iterator[str]:

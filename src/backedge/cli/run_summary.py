@@ -9,7 +9,7 @@ from backedge.analytics.report import Report
 from backedge.analytics.sentence import often
 from backedge.cli.changed_files import changed_files
 from backedge.cli.common import clock_time, shown
-from backedge.cli.evidence import closing_changes, evidence_line
+from backedge.cli.evidence import closing_changes, evidence_line, flaky_tests
 from backedge.core import events as e
 from backedge.core.events import Event
 from backedge.core.evidence.values import DENIED
@@ -50,6 +50,7 @@ def closing_words(
     evidence = evidence_line(report)
     if evidence:
         yield f"  {evidence}"
+    yield from flaky_tests(report)
     if changes:
         yield from closing_changes(report)
     waiting = [packet for packet in report.escalations if packet.decided is None]

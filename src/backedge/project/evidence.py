@@ -172,6 +172,10 @@ class FileEvidence:
     def _judged_by_tools(self) -> frozenset[str]:
         return frozenset(name for step in self._source.definition.steps if step.tool for name in step.judges)
 
+    @cached_property
+    def _installs(self) -> bool:
+        return any(each.installs for each in self._source.steps.values())
+
     async def baselines(
         self, run: str, tell: Callable[[str], None] = lambda _: None
     ) -> tuple[tuple[Baseline, ...], dict[str, bytes]]:
@@ -198,7 +202,7 @@ class FileEvidence:
             tell(f"baseline: {step.name} …")
             try:
                 command = self.judge_command(specs[0], step.name, secrets)
-                baseline, more = await BaselineJudge(evidence, command).baseline(run)
+                baseline, more = await BaselineJudge(evidence, command, self._installs).baseline(run)
             except CannotRun as error:
                 raise WorkflowError(f"the judge {step.name!r} cannot run: {error}") from error
             found.append(baseline)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from backedge.adapters.agents.attempt_folder import AttemptFolder
 from backedge.adapters.agents.secrets import Secrets
-from backedge.adapters.evidence.writes import PATCH
+from backedge.adapters.evidence.writes import patches_of_undone
 from backedge.analytics.changes import AttemptChange
 from backedge.core import events as e
 from backedge.core.errors import JournalDamaged
@@ -138,8 +138,9 @@ def _says(entry: AttemptChange) -> bool:
 
 def _undone_lines(folder: Path, secrets: Secrets) -> list[str]:
     """What the attempt changed outside its `writes`, and what was undone because of that."""
-    patches = sorted(folder.glob(f"{Path(PATCH).stem}*{Path(PATCH).suffix}"))
-    return [line for patch in patches for line in secrets.text("\n".join(_kept_lines(patch))).splitlines()]
+    return [
+        line for patch in patches_of_undone(folder) for line in secrets.text("\n".join(_kept_lines(patch))).splitlines()
+    ]
 
 
 async def _rework(

@@ -12,6 +12,7 @@ import msgspec
 
 from backedge.adapters.agents.attempt_folder import write_whole
 from backedge.adapters.evidence.store import NOTHING_PRINTED, FoundBefore, KnownTests, Printed
+from backedge.adapters.judges.broken_tool import is_broken, missing_tool, misused_tool
 from backedge.adapters.judges.judge_program import (
     CannotRun,
     JudgeCommand,
@@ -41,11 +42,6 @@ MOST_LINES = 200
 """How many lines of what a tool printed are remembered."""
 MOST_KEPT = 100
 """How many baselines a project keeps for later runs."""
-_BROKEN_TOOL = re.compile(
-    r"unrecognized arguments|no such option|unknown option|unknown flag|invalid option"
-    r"|No module named '?(?:pytest|unittest|ruff|mypy|flake8|pylint|xmlrunner|coverage)\b|: command not found"
-)
-"""What tools print when they were called in a wrong way, or are not there: no change of the product could help."""
 _VOLATILE = re.compile(
     r"_|PWD|OLDPWD|SHLVL|TERM.*|COLUMNS|LINES|COLORTERM|WINDOWID|SSH_.*|XDG_SESSION_.*|DBUS_.*|DISPLAY|WAYLAND_.*"
     r"|HISTFILE|PS1|LS_COLORS|INVOCATION_ID|JOURNAL_STREAM|TMUX.*|STY|VSCODE_.*|PYTEST_.*"
@@ -62,7 +58,7 @@ _RULE = re.compile(r"\b[A-Z]{1,5}\d{2,5}\b|\[[a-z]+(?:-[a-z]+)*\]|\([a-z]+(?:-[a
 
 
 MOST_CHANGED = 10
-_FORMAT = 3
+_FORMAT = 4
 """Raised when a kept baseline says more than before."""
 
 
@@ -85,10 +81,10 @@ make_ready(KeptBaseline)
 
 
 class BaselineJudge:
-    """Runs one judge on the files of the start."""
+    """Runs one judge on the files of the start. If some step `installs`, a tool may still be missing then."""
 
-    def __init__(self, evidence: WorkspaceEvidence, command: JudgeCommand) -> None:
-        self._evidence, self._command = evidence, command
+    def __init__(self, evidence: WorkspaceEvidence, command: JudgeCommand, installs: bool = False) -> None:
+        self._evidence, self._command, self._installs = evidence, command, installs
         self._folder = evidence.home / "baselines"
 
     async def baseline(self, run: str) -> tuple[Baseline, dict[str, bytes]]:
@@ -108,17 +104,29 @@ class BaselineJudge:
         part = Part(run, 0, "delivered", allow_empty=True, fills=True)
         try:
             result = await JudgeProgram(self._evidence, self._command).run(part)
+        except NoRoom as error:
+            raise CannotRun(str(error)) from error
         except AgentError as error:
-            missing = _BROKEN_TOOL.search(str(error)) or "cannot start" in str(error)
-            if isinstance(error, NoRoom) or (isinstance(error, CannotRun) and missing):
-                raise CannotRun(str(error)) from error
+            self._refuse(missing_tool(_text(error.log)), misused_tool(_text(error.log)))
+            if isinstance(error, CannotRun) and is_broken(str(error)) and not self._installs:
+                raise
             return Baseline(self._command.step, error=str(error)[:500], seconds=round(clock() - started, 3)), {}
+        if result.reading.outcome.verdict == "fail" and result.reading.printed.tests is None:
+            printed = _text(result.printed) if not result.reading.tests.results else ""
+            self._refuse(missing_tool(printed), misused_tool(printed))
         base = evidence.start.base.tree.files
         touched = [name for name in result.changed if name in base]
         kept = _kept(result.reading, result.printed, touched[:MOST_CHANGED])
         await asyncio.to_thread(self._keep, place, kept)
         found, payloads = self._recorded(evidence, kept)
         return changed(found, seconds=round(clock() - started, 3)), payloads
+
+    def _refuse(self, missing: str, misused: str) -> None:
+        """Stop before money is spent for work that this tool could never judge."""
+        if missing and not self._installs:
+            raise CannotRun(f"there is no {missing}: install it, or say `installs: true` at the step that does")
+        if misused:
+            raise CannotRun(misused)
 
     def _key(self, run: RunEvidence) -> str:
         """Everything that the result depends on."""
@@ -189,11 +197,15 @@ def _found(reading: Reading, printed: bytes) -> Iterator[FoundBefore]:
                 yield FoundBefore(each.file or "", each.line, each.description, each.category)
             if not each.test and not each.file:
                 # An exit code does not say where. What the tool printed often does.
-                text = clean(printed.decode("utf-8", "replace"))
+                text = _text(printed)
                 places = [at for line in text.splitlines() if (at := _PLACE.search(line[:LONGEST_LINE]))]
                 rules = " ".join(dict.fromkeys(_RULE.findall(text)))
                 for at in places[:MOST_PLACES]:
                     yield FoundBefore(at["file"], int(at["line"]), at.string.strip("-> ")[:200], rules)
+
+
+def _text(printed: bytes) -> str:
+    return clean(printed.decode("utf-8", "replace"))
 
 
 def _read(place: Path) -> KeptBaseline | None:

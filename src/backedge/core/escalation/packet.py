@@ -24,6 +24,7 @@ from backedge.core.errors import NotFound
 from backedge.core.escalation.deadlines import expires_at, expiry_choice
 from backedge.core.escalation.options import PacketOption, packet_options
 from backedge.core.events import RefusedFeedback
+from backedge.core.evidence.protected import may_approve
 from backedge.core.evidence.values import ProtectedFile
 from backedge.core.feedback.loop import Loop
 from backedge.core.model import Breach, Feedback, Option, Position, Question, Severity
@@ -170,10 +171,12 @@ def _basic(state: RunState, found: Escalation, loop: Loop | None) -> Packet:
 
 
 def _asked(state: RunState, changed: ProtectedFile) -> BriefedChange:
-    """A change that a person is asked about. If it hides a failure of the start, with the reviewers who passed the work."""
+    """A change that a person is asked about. If it hides a failure of the start, with the reviewers who passed the work and
+    could have approved it."""
     if not changed.red:
         return briefed_change(changed)
-    reviewers = [name for name in state.graph.judges_of.get(changed.step, ()) if not state.graph.steps[name].tool]
+    judges = state.graph.judges_of.get(changed.step, ())
+    reviewers = [name for name in judges if not state.graph.steps[name].tool and may_approve(state, name)]
     verdicts = {name: state.steps[name].verdict for name in reviewers}
     passed = tuple(name for name, verdict in verdicts.items() if verdict is not None and verdict.word != "fail")
     return replace(briefed_change(changed), passed_by=passed)

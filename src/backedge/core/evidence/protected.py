@@ -79,13 +79,12 @@ def _finding(changed: ProtectedFile, description: str) -> Finding:
 def answer_as_reviewer(tx: Transaction, judge: str, running: Running, outcome: Outcome, word: VerdictWord) -> None:
     """Record what a reviewer's verdict says about the changes it was told about. A verdict other than fail approves all of
     them but those that hide a failure of the start, unless it answers them one by one. With `on_protected: ask`, only
-    people approve. A reviewer that a planner added approves nothing: an agent must not choose who answers for tests."""
+    people approve."""
     changes = [each for each in _reviewable(tx.state) if each.id in running.told]
     told, red = tuple(each.id for each in changes), {each.id for each in changes if each.red}
     answers = {number(each.change): each.status for each in outcome.approvals}
     approved: tuple[int, ...] = ()
-    may_approve = tx.state.workflow.on_protected == "review" and not _is_planned(tx.state, judge)
-    if may_approve and (answers or word != "fail"):
+    if may_approve(tx.state, judge) and (answers or word != "fail"):
         approved = tuple(id for id in told if (answers.get(id) == "approved" if answers else id not in red))
     rejected = tuple(id for id in told if answers.get(id) == "rejected")
     if approved:
@@ -94,9 +93,11 @@ def answer_as_reviewer(tx: Transaction, judge: str, running: Running, outcome: O
         tx.add(e.ProtectedAnswered(tx.now, rejected, "rejected", judge))
 
 
-def _is_planned(state: RunState, judge: str) -> bool:
-    """Whether a planner added a judge, in a workflow that leaves the judges to the file."""
-    return judge in state.specs and not any(step.plans_judges for step in state.workflow.steps)
+def may_approve(state: RunState, judge: str) -> bool:
+    """Whether a reviewer may approve changes. One that a planner added may not, in a workflow that leaves the judges to the
+    file: an agent must not choose who answers for tests."""
+    is_planned = judge in state.specs and not any(step.plans_judges for step in state.workflow.steps)
+    return state.workflow.on_protected == "review" and not is_planned
 
 
 def findings_of(state: RunState, judge: str, evidence: Evidence) -> tuple[Finding, ...]:
