@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64encode
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -285,6 +288,37 @@ def test_an_admin_pauses_resumes_and_cancels(tmp_path: Path) -> None:
     without_network(tmp_path, test)
 
 
+def test_the_graph_is_one_picture_that_runs_nothing(tmp_path: Path) -> None:
+    async def test(site: Site) -> None:
+        async with site.client("viewer") as client:
+            answer = await client.get("/api/v1/runs/r-asks/graph.svg")
+            assert answer.headers["content-type"].startswith("image/svg+xml")
+            root = ElementTree.fromstring(answer.text)
+            drawn = {each.get("class", "") for each in root.iter()}
+            assert {"node box done", "node pill failing", "loop asks"} <= drawn
+            style = next(each.text or "" for each in root.iter() if each.tag.endswith("style"))
+            digest = b64encode(sha256(style.encode()).digest()).decode()
+            policy = f"default-src 'none'; style-src 'sha256-{digest}'; frame-ancestors 'none'"
+            assert answer.headers["content-security-policy"] == policy
+            earlier = ElementTree.fromstring((await client.get("/api/v1/runs/r-asks/graph.svg?at=1")).text)
+            assert "node box waiting" in {each.get("class") for each in earlier.iter()}
+            mark = {"If-None-Match": answer.headers["etag"]}
+            assert (await client.get("/api/v1/runs/r-asks/graph.svg", headers=mark)).status_code == 304
+
+    without_network(tmp_path, test)
+
+
+def test_a_key_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    async def test(site: Site) -> None:
+        async with site.client() as client:
+            body, kind = '{"choice": "accept", "choice": "cancel"}', {"Content-Type": "application/json"}
+            answer = await client.post(DECISION, content=body, headers=kind)
+            assert (answer.status_code, "'choice' twice" in answer.json()["detail"]) == (400, True)
+            assert len((await client.get("/api/v1/inbox")).json()["items"]) == 1
+
+    without_network(tmp_path, test)
+
+
 def test_what_if_stats_report_and_metrics_answer(tmp_path: Path) -> None:
     async def test(site: Site) -> None:
         async with site.client("viewer") as client:
@@ -294,6 +328,10 @@ def test_what_if_stats_report_and_metrics_answer(tmp_path: Path) -> None:
             told = (await client.get("/api/v1/report")).json()
             assert (told["runs"], told["open_escalations"]) == ({"waiting": 1, "verified": 1}, 1)
             text = (await client.get("/metrics")).text
+            assert (await client.get("/api/v1/metrics")).text.partition("age_seconds ")[0] == text.partition(
+                "age_seconds "
+            )[0]
+            assert (await client.get("/api/v1/healthz")).text == "ok\n"
             assert 'backedge_runs{outcome="waiting"} 1' in text
             assert "backedge_inbox_open 1" in text
             assert "r-asks" not in text

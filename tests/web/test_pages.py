@@ -32,7 +32,9 @@ def items(tmp_path_factory: pytest.TempPathFactory) -> list[InboxItem]:
     """Questions of every sort."""
 
     async def read() -> list[InboxItem]:
-        place = await fill(tmp_path_factory.mktemp("shop"), ("r-copy", "r-licence", "r-deploy", "r-hostile"))
+        place = await fill(
+            tmp_path_factory.mktemp("shop"), ("r-copy", "r-licence", "r-deploy", "r-budget", "r-hostile")
+        )
         async with be.Engine(place.journal) as engine:
             return await Desk(engine, place).items()
 
@@ -76,6 +78,20 @@ def test_a_person_reads_every_text_of_a_question(items: list[InboxItem]) -> None
             if not UNSAID.search(path):
                 for line in re.sub(r"\x1b\][^\x07]*\x07|\x1b\[[0-9;]*m", "", text).splitlines():
                     assert " ".join(line.split()) in read, f"{item.run}{path}"
+
+
+@pytest.mark.parametrize(
+    ("run", "question"),
+    [
+        ("r-copy", "You judge write as read: Would a customer understand this page?"),
+        ("r-deploy", "deploy waits for your approval before it runs: Deploy version 2.4.0 to production?"),
+        ("r-budget", "The run has reached its limit: cost $1.25 of $1.00."),
+    ],
+)
+def test_a_person_reads_what_the_workflow_asks(items: list[InboxItem], run: str, question: str) -> None:
+    item = of_run(items, run)
+    assert item.sentence == question
+    assert question in text_of(inbox_page([QuestionCard(item, (), ())]))
 
 
 def test_every_key_of_a_question_changes_the_page(items: list[InboxItem]) -> None:

@@ -114,12 +114,13 @@ def test_it_executes_runs_only_when_told_to(project: Project) -> None:
         assert decided.status_code == 200, decided.text
         until(lambda: outcome("r-1") == "verified", 60)  # nobody else executes it
         key = {"Idempotency-Key": "r-2"}
-        first = client.post("/api/v1/runs", json={"input": {"task": "x"}}, headers=key)
+        first = client.post("/api/v1/runs", json={"input": {"task": 1}}, headers=key)
         assert (first.status_code, first.headers["location"]) == (201, "/api/v1/runs/r-2"), first.text
-        again = client.post("/api/v1/runs", json={"input": {"task": "x"}}, headers=key)
+        again = client.post("/api/v1/runs", json={"input": {"task": 1}}, headers=key)
         assert (again.status_code, again.json()["run"]) == (200, "r-2")
-        other = client.post("/api/v1/runs", json={"input": {"task": "y"}}, headers=key)
-        assert (other.status_code, other.json()["error"]) == (422, "KeyUsed")
+        for task in (2, True):
+            other = client.post("/api/v1/runs", json={"input": {"task": task}}, headers=key)
+            assert (other.status_code, other.json()["error"]) == (422, "KeyUsed"), task
         until(lambda: outcome("r-2") == "waiting", 60)
         assert len(project.events("r-2")) == len({each["seq"] for each in project.events("r-2")})
     server.process.terminate()

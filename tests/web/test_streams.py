@@ -20,6 +20,7 @@ from backedge.reading.event_line import event_line
 from backedge.web import server
 from backedge.web.api import event_stream, feed
 from backedge.web.api.feed import Behind, Feed
+from backedge.web.server import listening
 from tests.web.serving import Site, on_site, project_in
 
 
@@ -78,6 +79,24 @@ def test_over_random_disconnects_the_transcript_equals_the_journal(tmp_path: Pat
         assert seen == await lines_of(site, "r-long")
 
     on_site(tmp_path, test)
+
+
+def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_head() -> None:
+    async def go() -> None:
+        delays = asyncio.get_running_loop().create_future()
+
+        def accepted(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            option = writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            delays.set_result(not option)
+            writer.close()
+
+        with listening("127.0.0.1", 0) as found:
+            async with await asyncio.start_server(accepted, sock=found):
+                _, writer = await asyncio.open_connection(*found.getsockname())
+                assert await delays is False
+                writer.close()
+
+    asyncio.run(go())
 
 
 def test_events_of_another_process_arrive(tmp_path: Path) -> None:

@@ -169,6 +169,7 @@ def inbox_item(
     """An open escalation with its whole packet. What has to be read from disk is given."""
     known = escalation_report(state, packet, history)
     plain = {name: getattr(known, name) for name in known.__struct_fields__}
+    plain["message"] = known.message or told.message
     plain["sentence"] = sentence(state, packet, history)  # also of a decided one: `history` prints it
     loop = state.loop(packet.loop) if packet.loop else None
     current = briefed_findings(state, loop.finding_ids) if loop is not None else ()

@@ -8,10 +8,18 @@ from backedge.analytics.rounds import LoopHistory
 from backedge.core.escalation.opening import VERIFY_OPTIONS
 from backedge.core.escalation.options import asks_verdict
 from backedge.core.feedback.loop import Loop
-from backedge.core.model import HUMAN, Kind
+from backedge.core.model import HUMAN, Breach, Kind
 from backedge.core.scheduling.approval import approval_reasons
 from backedge.core.state.run import ASKED, Escalation, RunState
-from backedge.core.text import amount, counted, finding_ids, shortened
+from backedge.core.text import amount, counted, duration, finding_ids, shortened
+
+_LIMITS = {
+    "cost_usd": "cost",
+    "wall_clock": "time at work",
+    "rounds_total": "rounds",
+    "recoveries_total": "recoveries",
+}
+"""What people are told instead of the name of a limit."""
 
 
 def sentence(state: RunState, packet: Escalation, history: LoopHistory) -> str:
@@ -23,8 +31,7 @@ def sentence(state: RunState, packet: Escalation, history: LoopHistory) -> str:
     if packet.step is not None:
         return _about_step(state, packet, packet.step)
     if packet.breach is not None:
-        breach = packet.breach
-        return f"The run has used up its limit {breach.limit}: {amount(breach.count)} of {amount(breach.bound)}."
+        return f"The run has reached its limit: {breach_words(packet.breach)}."
     if packet.refused:
         refused = state.refused[packet.refused - 1]
         said = f" It said: {shortened(refused.message, 300)}" if refused.message else ""
@@ -79,13 +86,13 @@ def _about_step(state: RunState, packet: Escalation, step: str) -> str:
         return (
             f"{_names(state.graph.steps[step].judges)} needs your approval: {'; '.join(approval_reasons(state, step))}."
         )
+    question = shortened(state.graph.steps[step].question, 300)
     if asks_verdict(state, packet):
-        return f"You judge {_names(state.graph.steps[step].judges)} as {step}: pass or fail?"
+        return f"You judge {_names(state.graph.steps[step].judges)} as {step}: {question or 'pass or fail?'}"
     if packet.asks_approval:
-        return f"{step} waits for your approval before it runs."
+        return f"{step} waits for your approval before it runs{f': {question}' if question else '.'}"
     if packet.reason == ASKED:
-        question = state.graph.steps[step].question
-        return f"You do the step {step}{f': {shortened(question, 300)}' if question else '.'}"
+        return f"You do the step {step}{f': {question}' if question else '.'}"
     error = state.steps[step].last_error
     if packet.breach is not None and packet.breach.limit == "errors_in_a_row":
         times = int(packet.breach.count)
@@ -93,6 +100,24 @@ def _about_step(state: RunState, packet: Escalation, step: str) -> str:
         return f"{step} broke {often(times)}{' in a row' if times > 1 else ''}. Last error: {shortened(last, 300)}"
     said = shortened(packet.reason)
     return _sentence(said) if repr(step) in said else f"{step}: {said}"
+
+
+def breach_words(breach: Breach) -> str:
+    """How much of a limit is used: cost $1.25 of $1.00, rounds per loop 3 of 3."""
+    count, bound = limit_amount(breach.limit, breach.count), limit_amount(breach.limit, breach.bound)
+    return f"{limit_words(breach.limit)} {count} of {bound}"
+
+
+def limit_words(limit: str) -> str:
+    """The name of a limit in words."""
+    return _LIMITS.get(limit, limit.replace("_", " "))
+
+
+def limit_amount(limit: str, value: float) -> str:
+    """A count or a bound of a limit, in its unit."""
+    if limit == "cost_usd":
+        return f"${value:.2f}"
+    return duration(value) if limit == "wall_clock" else f"{value:,.0f}" if limit == "tokens" else amount(value)
 
 
 def often(times: int) -> str:

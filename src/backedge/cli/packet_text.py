@@ -136,8 +136,8 @@ def _asked_lines(item: InboxItem, page: Page) -> Iterator[str]:
         # A question about no loop and no step is about feedback that was refused.
         which = f"{item.loop} " if item.loop else "" if item.step else "not delivered: "
         yield from page.own_line(f"{which}{item.kind}: {page.cut(item.source, 40)} → {targets}{grade}", 2)
-    told = (item.loop is not None or item.step is None) and not _is_longer(item.message)
-    if item.kind and item.message and not item.findings and not told:
+    told = (item.loop is not None or item.step is None or not item.kind) and not _is_longer(item.message)
+    if item.message and not told and not (item.kind and item.findings):
         yield from page.text("message", item.message, 4)
     for label, text in (("requested", item.requested_info), ("suggested fix", item.suggested_fix)):
         if text:

@@ -8,6 +8,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
+import msgspec
+
 from backedge.adapters.views import RunViews
 from backedge.app import Engine, Run
 from backedge.config import find, load
@@ -83,7 +85,9 @@ class Executing:
 
     async def _same(self, name: str, workflow: str, given: Json) -> tuple[str, bool]:
         found = await self._engine.find(name)
-        if (await found.state()).workflow.name != workflow or await found.input() != given:
+        # As JSON: to Python, 1 and true are equal.
+        same = msgspec.json.encode(await found.input()) == msgspec.json.encode(given)
+        if (await found.state()).workflow.name != workflow or not same:
             raise HttpProblem(
                 422, "KeyUsed", f"run {name!r} was started with another body: send that one, or choose another key"
             )

@@ -46,7 +46,9 @@ class Serving:
 def listening(host: str, port: int) -> socket.socket:
     """A socket that listens there. Raises CannotServe."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
+    # Without the name of its protocol, asyncio would not know that it may switch off Nagle's algorithm: each small answer
+    # would wait 40 ms for the reader's acknowledgement.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((host, port))

@@ -38,7 +38,7 @@ def site(desk: Desk, gate: AccessGate, executing: Executing | None = None) -> St
         *api_routes(),
         *login.ROUTES,
         Route("/healthz", team.healthz),
-        Route("/metrics", team.metrics),
+        Route("/metrics", team.metrics_of),
         Mount("/static", StaticFiles(directory=STATIC), name="static"),
     ]
     app = Starlette(

@@ -77,7 +77,7 @@ class Packet(Value, frozen=True):
     severity: Severity | None = None
     blocking: bool = False
     message: str = ""
-    """The message of the feedback, or the question of a step that a person does. Empty if findings say it."""
+    """The message of the feedback, or the question of a step that a person does, judges or approves. Empty if findings say it."""
     suggested_fix: str | None = None
     requested_info: str | None = None
     artifacts: tuple[str, ...] = ()
@@ -158,7 +158,9 @@ def _basic(state: RunState, found: Escalation, loop: Loop | None) -> Packet:
         numbers=limit_counts(state, state.last_at, loop, found.step),
         loop=found.loop,
         step=found.step,
-        message=state.graph.steps[found.step].question if found.step and found.reason == ASKED else "",
+        message=state.graph.steps[found.step].question
+        if found.step and (found.reason == ASKED or found.asks_approval)
+        else "",
         last_error=state.steps[found.step].last_error if found.step else "",
         changes=tuple(_asked(state, each) for each in state.protected.values() if each.id in found.protected),
         decided=found.decided.choice if found.decided else "",

@@ -100,7 +100,7 @@ class Step(Value, frozen=True):
     """Conditions. If one is not met, the step is skipped, and the steps that need it run without it."""
     repeat: Repeat | None = None
     question: str = ""
-    """The question shown to the person who executes this step."""
+    """The question shown to the person who does, judges or approves this step."""
     approval: Literal["human"] | None = None
     """Set if a person has to approve each execution."""
     thresholds: Thresholds | None = None

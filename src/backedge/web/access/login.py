@@ -19,6 +19,7 @@ LOGIN_PAGE = """\
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Sign in to backedge</title>
+<link rel="stylesheet" href="/static/colours.css">
 <link rel="stylesheet" href="/static/backedge.css">
 <script src="/static/login.js" defer></script>
 </head>

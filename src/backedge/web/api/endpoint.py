@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from backedge.core.errors import BackedgeError
 from backedge.core.suggestions import closest, did_you_mean
+from backedge.engine.unique_keys import duplicate_key
 from backedge.reading.whole_json import whole_json
 from backedge.web.access.caller import Caller, Need
 from backedge.web.access.login import require_json
@@ -133,6 +134,9 @@ class Endpoint:
     async def _body(self, request: Request) -> Any:
         require_json(request)
         text = await request.body()
+        twice = duplicate_key(text)
+        if twice is not None:
+            raise HttpProblem(400, "BadRequest", f"the body has the key {twice[:60]!r} twice: give it once")
         try:
             return msgspec.json.decode(text, type=self.body)
         except msgspec.ValidationError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from backedge.web.api import attempts, questions, runs, team
+from backedge.web.api import attempts, picture, questions, runs, team
 from backedge.web.api.endpoint import ApiCall, Endpoint
 
 
@@ -18,6 +18,7 @@ async def openapi(call: ApiCall) -> Response:  # noqa: ARG001
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *runs.ENDPOINTS,
+    *picture.ENDPOINTS,
     *attempts.ENDPOINTS,
     *questions.ENDPOINTS,
     *team.ENDPOINTS,

@@ -85,8 +85,13 @@ async def _figures(desk: Desk) -> tuple[dict[str, int], int, float | None]:
     return dict(outcomes), len(opened), round(max(0.0, time.time() - min(since)), 1) if since else None
 
 
-async def metrics(request: Request) -> Response:
-    """GET /metrics: figures for monitoring, in the text format of Prometheus. They never name a run."""
+async def metrics(call: ApiCall) -> Response:
+    """Read figures for monitoring, in the text format of Prometheus. They never name a run."""
+    return await metrics_of(call.request)
+
+
+async def metrics_of(request: Request) -> Response:
+    """GET /metrics: the same where monitoring looks for it."""
     outcomes, opened, oldest = await _figures(request.app.state.desk)
     lines = [
         "# HELP backedge_runs Runs by outcome.",
@@ -102,8 +107,8 @@ async def metrics(request: Request) -> Response:
     return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 
 
-async def healthz(_: Request) -> Response:
-    """GET /healthz: whether the server answers. It needs no token and says nothing else."""
+async def healthz(_: object) -> Response:
+    """Say that the server answers. It needs no token at `/healthz`."""
     return PlainTextResponse("ok\n")
 
 
@@ -116,4 +121,6 @@ ENDPOINTS = [
     Endpoint("GET", "/board", board, dict[str, list[dict[str, Any]]], other={404: "The project has no stories."}),
     Endpoint("GET", "/stats", stats, Stats, query=_COUNTED, other=_UNKNOWN),
     Endpoint("GET", "/report", report, TeamReport, query=_COUNTED, other=_UNKNOWN),
+    Endpoint("GET", "/healthz", healthz, "text/plain"),
+    Endpoint("GET", "/metrics", metrics, "text/plain"),
 ]

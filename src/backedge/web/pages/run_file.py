@@ -84,7 +84,7 @@ def _step(page: RunFrame, state: RunState, events: Sequence[e.Event], name: str)
 
 def _file(page: RunFrame, parts: dict[str, str], steps: list[tuple[str, str]], remarks: Sequence[str]) -> str:
     static = files("backedge.web") / "static"
-    style = (static / "backedge.css").read_text("utf-8") + (static / "run.css").read_text("utf-8")
+    style = "".join((static / f"{name}.css").read_text("utf-8") for name in ("colours", "backedge", "graph", "run"))
     script = (static / "run.js").read_text("utf-8")
     return rendered(
         "run_file.html",
