@@ -39,6 +39,22 @@ async def last_changes(
     return tuple(await reworks(journal, project, state, events, attempts)) if attempts else ()
 
 
+async def changes_asked_about(
+    journal: Journal, project: Project, state: RunState, events: Sequence[e.Event], packet: Escalation
+) -> tuple[AttemptChange, ...]:
+    """What a question is about: the last change of each of its steps, or all changes that a person has to approve."""
+    approver = state.graph.steps.get(packet.step or "")
+    if approver is None or not approver.approver:
+        return await last_changes(journal, project, state, events, steps_of(state, packet))
+    since: set[tuple[str, int]] = set()
+    for event in events:
+        if isinstance(event, e.AttemptStarted) and event.step in approver.judges:
+            since.add((event.step, event.attempt))
+        elif isinstance(event, e.VerdictGiven) and event.judge == approver.name and not event.unasked:
+            since.clear()
+    return tuple(await reworks(journal, project, state, events, since - rolled_back(events)))
+
+
 def under_discussion(state: RunState) -> tuple[str, ...]:
     """The steps that open loops and open questions are about: what was reworked last, and what is to be judged."""
     asked = (name for each in state.escalations.values() for name in steps_of(state, each))
