@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import Any
 
 import pytest
@@ -228,6 +229,28 @@ def test_results_beyond_a_threshold_wait_for_approval(make: Make) -> None:
     assert after.findings[0]["description"] == "not in the main region"
     done = project.answer("E-2", "approve")
     assert (done.code, done.outcome, done.attempts["ship"]) == (0, "done", 1)
+
+
+def test_the_question_shows_every_change_that_needs_approval(make: Make) -> None:
+    """Also those of earlier attempts, which a review had rejected for something else."""
+    writes = (
+        "mkdir -p infra; [ $BACKEDGE_ATTEMPT = 1 ] && echo danger > infra/main.tf; echo $BACKEDGE_ATTEMPT > a.txt; "
+        "echo '{\"output\": 1}'"
+    )
+    code = {"phase": "code", "run": ["sh", "-c", writes], "approval": {"when": {"paths": ["infra/**"]}}}
+    project = make({"steps": {"code": code, "review": {"reviews": "code"}}}, review=[failed("wrong"), passed()])
+    subprocess.run(["git", "init", "-q"], cwd=project.folder, check=True)
+    result = project.run()
+    assert result.escalation["sentence"] == "code needs your approval: it changed infra/main.tf."
+    said = project.backedge("inbox").out
+    assert (
+        said.index("what code made (attempt 1)")
+        < said.index("| +danger")
+        < said.index("what code last changed (attempt 2)")
+    )
+    # What was rejected has been seen.
+    project.answer("E-1", "reject", "--note", "not this")
+    assert "danger" not in project.backedge("inbox").out
 
 
 def test_an_unsure_agent_is_looked_at_and_a_sure_one_is_not(make: Make) -> None:

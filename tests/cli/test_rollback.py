@@ -243,3 +243,20 @@ def test_the_files_of_an_interrupted_attempt_are_restored(make: Make) -> None:
     assert shop.read() == WRONG
     assert shop.project.resume().outcome == "verified"
     assert shop.found("code", 2)["cart.txt"] == WRONG
+
+
+def test_the_summary_names_no_file_that_was_undone(make: Make) -> None:
+    worse = {"cart.txt": WORSE, "new.txt": "more\n"}
+    told = Shop(make, {"notes.txt": "first\n"}, worse, {"cart.txt": RIGHT}).project
+    assert "\n  changed: 2 files, +2 −1: notes.txt +1 −0, cart.txt +1 −1\n" in told.backedge("run", "--plain").out
+    assert "\n  undone, because it was rolled back:\n" in told.backedge("show", "--diff").out
+    broken = {"cart.txt": WORSE, "new.txt": "half\n", "!break": True}
+    told = Shop(make, broken, {"cart.txt": RIGHT}).project
+    assert "\n  changed: cart.txt +1 −1\n" in told.backedge("run", "--plain").out
+    assert "\n  undone, because the attempt gave no result:\n" in told.backedge("show", "--diff").out
+    # What stays because a person wants it so is part of what the run changed.
+    waits = waiting(make).project
+    (waits.folder / "cart.txt").write_text("total 5\n# by hand\n")
+    waits.answer("E-1", "rollback")
+    waits.decide("E-2", "keep")
+    assert "new/more.txt +1 −0" in waits.backedge("resume", "--plain").out

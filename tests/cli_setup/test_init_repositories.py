@@ -80,6 +80,28 @@ VITEST = '{"scripts": {}, "devDependencies": {"vitest": "2"}}'
             },
         ),
         ({"package.json": '{"scripts": {"typecheck": "tsc --noEmit"}}'}, ["npm"], {"types": "npm run typecheck"}),
+        ({"package.json": '{"scripts": {"type-check": "vue-tsc"}}'}, ["npm"], {"types": "npm run type-check"}),
+        (
+            {
+                "package.json": '{"scripts": {}, "jest": {}}',
+                "tsconfig.json": "{}",
+                ".eslintrc.json": "{}",
+                "node_modules/.bin/jest": "",
+                "node_modules/.bin/tsc": "",
+                "node_modules/.bin/eslint": "",
+            },
+            ["npm"],
+            {
+                "test": "node_modules/.bin/jest --no-cache --json --outputFile={report}",
+                "lint": "node_modules/.bin/eslint .",
+                "types": "node_modules/.bin/tsc --noEmit",
+            },
+        ),
+        (
+            {"package.json": "{}", "vite.config.ts": "", "node_modules/.bin/vitest": ""},
+            ["npm"],
+            {"test": "node_modules/.bin/vitest run --reporter=junit --outputFile={report}"},
+        ),
         (
             {"Makefile": "test: all\n\t./run\nlint:\n\t./lint\nchecks := 1\ntypecheck:\n\tx\n"},
             ["make"],
@@ -100,6 +122,9 @@ VITEST = '{"scripts": {}, "devDependencies": {"vitest": "2"}}'
         "pre-commit and ruff",
         "vitest and eslint",
         "tsc",
+        "type-check",
+        "jest and eslint without scripts",
+        "vitest in vite",
         "make",
         "no target",
     ],
@@ -218,6 +243,27 @@ def test_no_tool_of_a_repository_looks_at_the_stand_ins(folder: Path, bare: dict
     assert report["outcome"] == "verified"
     assert {"lint", "types"} <= report["steps"].keys()
     assert {each["found_by"] for each in report["findings"]} == {"review"}, "no tool has found anything"
+
+
+def test_a_linter_that_fails_today_is_a_comment(folder: Path, bare: dict[str, str]) -> None:
+    git(folder, "init", "-q")
+    (folder / "old.py").write_text("import os\n")
+    (folder / "mypy.ini").write_text("[mypy]\n")
+    (folder / "test_it.py").write_text("def test_it():\n    pass\n")
+    env = {"PATH": f"{bare['PATH']}{os.pathsep}{TOOLS}"}
+    said = backedge(folder, "init", "--template", "tight-loop", "--agent", "scripts", env=env).stdout
+    assert "fails    lint     ruff check finds something in the files of today" in said and "fails    types" not in said
+    text = (folder / "backedge.yaml").read_text()
+    assert "\n  # lint:\n  #   reviews: implement\n  #   run: [ruff, check, --no-fix" in text
+    backedge(folder, "run", "--quiet", env=env)
+    report = asked(folder, "show")
+    assert (report["outcome"], list(report["steps"])) == ("verified", ["implement", "types", "review", "test"])
+    (folder / "old.py").write_text('"""Nothing."""\n')
+    backedge(folder, "init", "--force", "--template", "feature", "--agent", "scripts", env=env)
+    assert "needs: [lint, types]" in (folder / "backedge.yaml").read_text()
+    (folder / "old.py").write_text("import os\nx: int = ''\n")
+    backedge(folder, "init", "--force", "--template", "feature", "--agent", "scripts", env=env)
+    assert list(load(folder / "backedge.yaml").steps) == ["plan", "design", "design_review", "code", "review", "test"]
 
 
 def test_the_stand_ins_keep_to_79_columns() -> None:

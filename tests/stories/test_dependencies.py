@@ -125,3 +125,11 @@ def test_epics_and_labels_select_stories(project: Stories) -> None:
     assert "exclude each other" in project.backedge("run", "--epic", "search", "--story", "pay", expect=2)[1]
     assert "exclude each other" in project.backedge("run", "--auto", "--step", expect=2)[1]
     assert "--epic works on stories" in project.backedge("run", "--epic", "search", "--input", "a=1", expect=2)[1]
+
+
+def test_a_story_that_cannot_be_read_is_not_missing(project: Stories) -> None:
+    project.workflow(steps=SMALL)
+    project.story("Broken", max_refinement_attempts=12)
+    project.story("then", dependencies=["broken"])
+    told = {each["story"]: each["reason"] for each in project.json("next")}
+    assert told["then"] == "waits for Broken, which cannot be worked on"

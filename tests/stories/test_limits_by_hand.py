@@ -130,6 +130,35 @@ def test_a_limit_that_changes_under_way_says_why_it_does_not_apply(project: Stor
     )
 
 
+def test_a_higher_limit_that_is_not_the_one_that_blocks_says_so(project: Stories) -> None:
+    project.workflow(steps=SMALL)
+    project.story("a")
+    project.script(a={"review": [rejected("the same")]})
+    project.auto(expect=3)
+    assert project.says("a")["blocked_reason"].startswith("limit same_finding (3/3)")
+    why = "is 5 now, but same_finding blocks the story: `backedge unblock a` lets it continue"
+    assert f"     --max-iterations {why}\n" in project.auto("--max-iterations", "5", expect=3)
+    (project.folder / ".ai-sdlc.json").write_text('{"refinement": {"maxIterations": 5}}')
+    for said in (project.auto(expect=3), project.backedge("next")[0], project.backedge("details", "a")[0]):
+        assert f"maxIterations {why}\n" in said
+    assert decisions(project) == []
+
+
+def test_a_change_of_the_workflow_says_that_work_that_has_begun_keeps_the_old_one(project: Stories) -> None:
+    more = {**SMALL, "security": {"reviews": "implement"}}
+    kept = "backedge.yaml has changed: work that has begun keeps the old version\n"
+    project.workflow(steps=SMALL)
+    project.story("a")
+    project.backedge("run")
+    project.workflow(steps=SMALL, limits={"rounds_total": 9})
+    assert kept not in project.backedge("details", "a")[0], "limits apply"
+    project.workflow(steps=more)
+    assert kept in project.backedge("details", "a")[0]
+    assert project.backedge("run")[1].count(f"a |            {kept}") == 1
+    assert kept not in project.backedge("details", "a")[0], "it is done"
+    assert [each[1] for each in project.executions()] == ["implement", "review"]
+
+
 VIEW = StoryView(
     "s-a",
     9,

@@ -87,7 +87,8 @@ def test_an_unchanged_story_is_not_written(tmp_path: Path) -> None:
     path.chmod(0o640)
     before = path.stat()
     assert not rewrite(path, "a.md", lambda story: story.changed({"title": "mine"}))
-    assert path.stat() == before
+    after = path.stat()
+    assert (after.st_ino, after.st_mtime_ns, after.st_mode) == (before.st_ino, before.st_mtime_ns, before.st_mode)
     assert rewrite(path, "a.md", lambda story: story.changed({"title": "new"}))
     assert path.stat().st_mode == before.st_mode
     assert [each.name for each in tmp_path.iterdir()] == ["a.md"]

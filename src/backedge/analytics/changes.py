@@ -38,8 +38,10 @@ class AttemptChange(Shape, frozen=True):
     note: str = ""
     """Why there is no difference of the outputs."""
     undone: tuple[str, ...] = ()
-    """Changes outside its `writes`, or of a judge, that were undone, as unified diff lines."""
+    """What was undone, as unified diff lines: by a rollback, after an error, or because the step may not change it."""
     undone_left_out: int = 0
+    undone_because: str = "the step may not change it"
+    """Why it was undone, if something was."""
     protected: tuple[ProtectedDiff, ...] = ()
     """The tests and configuration of judges that it left changed, compared with the start of the run: all of them."""
     new_version: bool = True

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from backedge.adapters.agents.attempt_folder import AttemptFolder
-from backedge.adapters.evidence.writes import patches_of_undone
 from backedge.core import events as e
 from backedge.core.events import Event
 from backedge.project import Project
+from backedge.reading.attempt_changes import rolled_back, undone_patches
 
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 Lines = tuple[Counter[str], Counter[str]]
@@ -23,29 +22,20 @@ Attempt = tuple[str, int]
 def changed_files(events: Sequence[Event], project: Project, run: str) -> dict[str, tuple[int, int] | None]:
     """Every file that is not as it was when the run began, with the lines added and removed; None if those are not known.
 
-    A line that one attempt adds and a later one removes was not changed by the run, nor one that backedge took back. Steps
-    that work at the same time see each other's changes: these count once."""
+    A line that one attempt adds and a later one removes was not changed by the run. Steps that work at the same time see
+    each other's changes: these count once. What was undone does not count."""
     together: dict[str, Lines] = {}
-    rollbacks = {
-        each.patch for event in events if isinstance(event, e.FilesRestored) for each in event.workspaces.values()
-    }
+    undone = rolled_back(events)
     for attempts in _overlapping(events):
         of_step: dict[str, dict[str, Lines]] = {}
         for step, attempt in attempts:
+            if (step, attempt) in undone:
+                continue
             folder = AttemptFolder(project.state, run, step, attempt)
-            own = dict(_lines(_text(folder.files)))
-            # A change outside `writes` is in no difference, so that only the patch of what was undone has it.
-            undone = [
-                (name, lines)
-                for patch in patches_of_undone(folder.path)
-                if os.fspath(patch) not in rollbacks
-                for name, lines in _lines(_text(patch))
-                if name in own
-            ]
-            for name, lines in own.items():
-                _append(of_step.setdefault(step, {}), name, lines)
-            for name, (plus, minus) in undone:
-                _append(of_step[step], name, (minus, plus))
+            taken_back = dict(_lines("\n".join(map(_text, undone_patches(folder.path)))))
+            for name, (plus, minus) in _lines(_text(folder.files)):
+                less = taken_back.get(name, (Counter(), Counter()))
+                _append(of_step.setdefault(step, {}), name, (plus - less[0], minus - less[1]))
         seen: dict[str, Lines] = {}
         for files in of_step.values():
             for name, (plus, minus) in files.items():
@@ -53,24 +43,23 @@ def changed_files(events: Sequence[Event], project: Project, run: str) -> dict[s
                 seen[name] = most[0] | plus, most[1] | minus
         for name, lines in seen.items():
             _append(together, name, lines)
-    for patch in filter(None, rollbacks):
-        for name, (plus, minus) in _lines(_text(Path(patch))):
-            if name in together:
-                _append(together, name, (minus, plus))
     counts: dict[str, tuple[int, int] | None] = {
         name: (plus.total(), minus.total()) for name, (plus, minus) in together.items() if plus or minus
     }
     # Differences are kept within limits; the names of files are known beyond them.
-    return counts | {name: None for name in _names(events) if name not in together}
+    return counts | {name: None for name in _names(events, undone) if name not in together}
 
 
-def _names(events: Sequence[Event]) -> Iterator[str]:
-    """The files that attempts changed."""
+def _names(events: Sequence[Event], undone: Collection[Attempt]) -> Iterator[str]:
+    """The files that attempts changed, except these attempts."""
     for event in events:
-        if isinstance(event, e.EvidenceRecorded):
-            yield from event.evidence.files
-        elif isinstance(event, e.AttemptSucceeded):
-            yield from (each.where for each in event.made.changed if each.where and each.where[0] != "/")
+        match event:
+            case e.EvidenceRecorded() if (event.step, event.attempt) not in undone:
+                yield from event.evidence.files
+            case e.AttemptSucceeded() if (event.step, event.attempt) not in undone:
+                yield from (each.where for each in event.made.changed if each.where and each.where[0] != "/")
+            case _:
+                pass
 
 
 def _overlapping(events: Sequence[Event]) -> Iterator[list[Attempt]]:
@@ -100,9 +89,9 @@ def _append(files: dict[str, Lines], name: str, later: Lines) -> None:
     files[name] = plus - minus, minus - plus
 
 
-def _text(diff: Path) -> str:
+def _text(path: Path) -> str:
     try:
-        return diff.read_text("utf-8", "replace")
+        return path.read_text("utf-8", "replace")
     except OSError:
         return ""
 

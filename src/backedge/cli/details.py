@@ -12,6 +12,7 @@ from backedge.cli.backlog import unblock_words
 from backedge.cli.board import rounds_text
 from backedge.cli.common import journal_option, json_option, print_json, shown
 from backedge.cli.story_project import backlog_of, story_project
+from backedge.config import WorkflowFile
 from backedge.project import Project
 from backedge.reading.story_card import story_card
 from backedge.stories.backlog import Backlog
@@ -19,6 +20,7 @@ from backedge.stories.entry import Entry
 from backedge.stories.fields import iso_time, iteration_record
 from backedge.stories.record import StoryRecord, record_of
 from backedge.stories.rules.assessor import Action
+from backedge.stories.story_run import outdated
 from backedge.stories.worktrees import worktree_path
 
 MOST_WRONG = 5
@@ -66,7 +68,7 @@ def details(story: str, journal: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(details_json(project, entry))
         return
-    for line in (*_detail_lines(project, entry), *_earlier_lines(record_of(project, entry.record_id))):
+    for line in (*_detail_lines(source, project, entry), *_earlier_lines(record_of(project, entry.record_id))):
         click.echo(line)
 
 
@@ -113,7 +115,7 @@ def details_json(project: Project, entry: Entry) -> dict[str, Any]:
     }
 
 
-def _detail_lines(project: Project, entry: Entry) -> list[str]:
+def _detail_lines(source: WorkflowFile, project: Project, entry: Entry) -> list[str]:
     story, view = entry.story, entry.view
     lines = [f"{shown(entry.title)}  ({entry.id}, {entry.name})"]
     summary = entry.summary
@@ -149,6 +151,8 @@ def _detail_lines(project: Project, entry: Entry) -> list[str]:
         lines.append(f"           {how}")
     if entry.remark:
         lines.append(f"  {entry.remark}")
+    if view.status != "done" and (why := outdated(source, project, entry.run)):
+        lines.append(f"  {why}")
     if view.status == "done" and view.diagnostic:
         lines.append(f"  {shown(view.diagnostic, 400)}")
     if view.waiting:

@@ -45,7 +45,7 @@ def _told(each: AttemptChange) -> Iterator[str]:
         yield f"  … and {counted(len(each.files) - MOST_LINES, 'more file')}"
     yield from _diff(each.files_diff, each.files_left_out)
     if each.undone:
-        yield "  undone, because the step may not change it:"
+        yield f"  undone, because {each.undone_because}:"
         yield from _diff(each.undone, each.undone_left_out)
     if each.note and not each.files_diff:
         yield f"  ({each.note})"

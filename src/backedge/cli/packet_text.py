@@ -252,14 +252,16 @@ def last_change_lines(
     shown: Collection[str] = (),
     indent: int = 2,
 ) -> Iterator[str]:
-    """The last change of each step. The first output of the steps in `shown` is not repeated."""
+    """The last change of each step, or all those that are asked about. The first output of the steps in `shown` is not
+    repeated."""
     tried = {work.step: work for turn in history for work in turn.work if not turn.options}
     changes = list(changes)
+    newest = {change.step: change for change in changes}
     for change in changes:
         lines = change.files_diff or (() if change.step in shown and change.version == 1 else change.diff)
         if not lines and not change.files:
             continue
-        what = "made" if change.version == 1 else "last changed"
+        what = "made" if change.version == 1 else "last changed" if change is newest[change.step] else "changed"
         yield from page.own_line(
             f"what {change.step} {what} (attempt {change.attempt}){_summary(change.summary, page)}", indent
         )

@@ -18,6 +18,7 @@ from backedge.project import STATE
 from backedge.templates import ABOUT, AGENTS, PATTERNS, TEMPLATES, Found, found_in, rendered
 from backedge.templates.runners import Tool
 from backedge.templates.runners import command as test_tool
+from backedge.templates.trial import failing_judges
 
 SCRIPTS = "scripts"
 """The answer for scripts that play the agents."""
@@ -44,6 +45,9 @@ def init(
     On a terminal it asks three questions, each with an answer to accept: what to do, which agent does the work, and how
     your tests are run.
 
+    It tries the linters and type checkers that it finds. One that fails on the files of today is only a comment in the
+    workflow file: agents would get all that it finds.
+
     If no agent CLI is installed, it also writes small scripts to .backedge-agents/ that play the agents. The workflow runs
     at once, and you can replace the scripts one by one. No linter of yours looks at them, and a team can commit them.
 
@@ -57,6 +61,7 @@ def init(
     if target.exists() and not force:
         raise WorkflowError(f"{target} already exists: use `--force` to overwrite it")
     found = found_in(folder)
+    found = replace(found, failing=failing_judges(folder, found.judges))
     _tell_found(found)
     ask = not yes and sys.stdin.isatty() and sys.stdout.isatty()
     template = template or (_asked_template() if ask else "feature")
@@ -86,6 +91,11 @@ def _tell_found(found: Found) -> None:
     missing = [word for word, what in words if not what]
     if missing:
         click.echo(f"missing  {', '.join(missing)}")
+    for name in found.failing:
+        program = shlex.join(found.judges[name].run[:2])
+        click.echo(
+            f"fails    {name:8} {program} finds something in the files of today: it is a comment in backedge.yaml"
+        )
 
 
 def _asked_template() -> str:

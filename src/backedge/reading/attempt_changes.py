@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from backedge.adapters.agents.attempt_folder import AttemptFolder
 from backedge.adapters.agents.secrets import Secrets
-from backedge.adapters.evidence.writes import patches_of_undone
+from backedge.adapters.evidence.writes import PATCH
 from backedge.analytics.changes import AttemptChange
 from backedge.core import events as e
 from backedge.core.errors import JournalDamaged
@@ -37,6 +37,22 @@ async def last_changes(
     made = {name: step.artifact for name, step in state.steps.items() if name in steps}
     attempts = {(name, artifact.attempt) for name, artifact in made.items() if artifact is not None}
     return tuple(await reworks(journal, project, state, events, attempts)) if attempts else ()
+
+
+async def changes_asked_about(
+    journal: Journal, project: Project, state: RunState, events: Sequence[e.Event], packet: Escalation
+) -> tuple[AttemptChange, ...]:
+    """What a question is about: the last change of each of its steps, or all changes that a person has to approve."""
+    approver = state.graph.steps.get(packet.step or "")
+    if approver is None or not approver.approver:
+        return await last_changes(journal, project, state, events, steps_of(state, packet))
+    since: set[tuple[str, int]] = set()
+    for event in events:
+        if isinstance(event, e.AttemptStarted) and event.step in approver.judges:
+            since.add((event.step, event.attempt))
+        elif isinstance(event, e.VerdictGiven) and event.judge == approver.name and not event.unasked:
+            since.clear()
+    return tuple(await reworks(journal, project, state, events, since - rolled_back(events)))
 
 
 def under_discussion(state: RunState) -> tuple[str, ...]:
@@ -92,7 +108,10 @@ async def reworks(
                 entry = _nothing(started[event.step, event.attempt], version, why)
                 texts = _kept_lines(AttemptFolder(project.state, state.run, event.step, event.attempt).files)
                 found[event.step, event.attempt] = replace(
-                    entry, files_diff=_shortened(texts), files_left_out=max(0, len(texts) - MOST_LINES)
+                    entry,
+                    files_diff=_shortened(texts),
+                    files_left_out=max(0, len(texts) - MOST_LINES),
+                    undone_because="the attempt gave no result",
                 )
             case e.EvidenceRecorded() if (event.step, event.attempt) in found:
                 entry = found[event.step, event.attempt]
@@ -101,7 +120,7 @@ async def reworks(
                 found[event.step, event.attempt] = replace(entry, files=(*entry.files, *named))
             case _:
                 pass
-    diffs = RunDiffs(project, state.run)
+    diffs, rollbacks = RunDiffs(project, state.run), rolled_back(events)
     found = {key: entry for key, entry in found.items() if only is None or key in only}
     for key, entry in found.items():
         undone = _undone_lines(AttemptFolder(project.state, state.run, *key).path, secrets)
@@ -109,6 +128,7 @@ async def reworks(
         found[key] = replace(
             entry,
             undone=_shortened(undone),
+            undone_because="it was rolled back" if key in rollbacks else entry.undone_because,
             undone_left_out=max(0, len(undone) - MOST_LINES),
             protected=tuple(diffs.of(each) for each in changed),
         )
@@ -136,11 +156,26 @@ def _says(entry: AttemptChange) -> bool:
     return entry.version > 1 or bool(entry.diff)
 
 
+def rolled_back(events: Sequence[e.Event]) -> frozenset[tuple[str, int]]:
+    """The attempts whose changes of files were undone by rollbacks."""
+    found: set[tuple[str, int]] = set()
+    last: set[tuple[str, int]] = set()
+    for event in events:
+        if isinstance(event, e.RolledBack):
+            last = {attempt for attempts in event.undo.values() for attempt in attempts}
+        elif isinstance(event, e.FilesRestored) and not event.kept:
+            found |= last
+    return frozenset(found)
+
+
+def undone_patches(folder: Path) -> list[Path]:
+    """What was undone of an attempt, as patches."""
+    return sorted(folder.glob(f"{Path(PATCH).stem}*{Path(PATCH).suffix}"))
+
+
 def _undone_lines(folder: Path, secrets: Secrets) -> list[str]:
-    """What the attempt changed outside its `writes`, and what was undone because of that."""
-    return [
-        line for patch in patches_of_undone(folder) for line in secrets.text("\n".join(_kept_lines(patch))).splitlines()
-    ]
+    patches = undone_patches(folder)
+    return [line for patch in patches for line in secrets.text("\n".join(_kept_lines(patch))).splitlines()]
 
 
 async def _rework(

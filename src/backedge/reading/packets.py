@@ -65,7 +65,7 @@ def pauses(item: InboxItem) -> bool:
 
 async def item_of(journal: Journal, project: Project, history: RunHistory, found: Escalation) -> InboxItem:
     """One escalation, open or decided, with its whole packet."""
-    from backedge.reading.attempt_changes import last_changes, steps_of
+    from backedge.reading.attempt_changes import changes_asked_about
 
     state = history.state
     told = await told_packet(journal, state, found.id)
@@ -77,7 +77,7 @@ async def item_of(journal: Journal, project: Project, history: RunHistory, found
         history.histories.get(found.loop or "", LoopHistory()),
         time.time(),
         blast_in(state, history.events, loop) if loop is not None and loop.open else None,
-        await last_changes(journal, project, state, history.events, steps_of(state, found)),
+        await changes_asked_about(journal, project, state, history.events, found),
         tuple(
             InboxInput(each.step, each.version, each.summary, each.output, each.payload, whole_of(told, each))
             for each in told.inputs

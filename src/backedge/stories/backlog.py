@@ -11,6 +11,7 @@ from backedge.app import Engine
 from backedge.config import WorkflowFile, find, load
 from backedge.core.errors import NotFound
 from backedge.core.suggestions import did_you_mean
+from backedge.core.value import replace as replace_value
 from backedge.project import Project
 from backedge.stories.entry import GENERATION, RUN, Entry, phases_without_steps, story_id
 from backedge.stories.files import has_stories, read_file, story_files, story_folder
@@ -123,8 +124,12 @@ def _held(entries: Sequence[Entry]) -> Iterator[Entry]:
     if not any(entry.summary and entry.summary.dependencies for entry in entries):
         yield from entries
         return
+    # The id of a file that cannot be read is most likely its name.
     found = holds(
-        Dependent(entry.unheld, entry.summary.dependencies if entry.summary else (), entry.skipped) for entry in entries
+        Dependent(entry.unheld, entry.summary.dependencies, entry.skipped)
+        if entry.summary
+        else Dependent(replace_value(entry.unheld, id=entry.slug), ())
+        for entry in entries
     )
     for entry in entries:
         hold = found.get(entry.id)

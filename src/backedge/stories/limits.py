@@ -11,7 +11,7 @@ from backedge.core.workflow.definition import Workflow
 from backedge.core.workflow.limits import CIRCUIT_BREAKER, Limits, with_overrides
 from backedge.stories.entry import Entry
 from backedge.stories.record import StoryRecord
-from backedge.stories.rules.raised import Raised, lowered_limit, raised_limit
+from backedge.stories.rules.raised import Raised, limit_not_reached, lowered_limit, raised_limit
 
 OWN = "max_refinement_attempts"
 """The key in the front matter of a story."""
@@ -72,7 +72,9 @@ def limits_changed(source: WorkflowFile, entry: Entry, record: StoryRecord | Non
     count = summary.refinement_count
     edited = record is not None and count != record.fields.get("refinement_count")
     raised = raised_limit(view, now, name, count if edited else None)
-    if raised is None or raised.called != OWN:
+    if raised is None:
+        return None, limit_not_reached(view, now, name, entry.id) or lowered_limit(view, definition.limits, name)
+    if raised.called != OWN:
         return raised, lowered_limit(view, definition.limits, name)
     if record is not None and summary.max_refinements != record.max_refinements:
         return raised, ""

@@ -7,11 +7,15 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import msgspec
+
 from backedge.app import Engine, Run
 from backedge.config import WorkflowFile, load
 from backedge.config.workflow_file import workflow_file
 from backedge.core.errors import BackedgeError, IllegalCommand, RunHeld
-from backedge.core.value import Json
+from backedge.core.value import Json, replace
+from backedge.core.workflow.definition import Workflow
+from backedge.core.workflow.limits import Limits
 from backedge.engine.store import events_of, files_of
 from backedge.project import (
     FileWorkflow,
@@ -19,6 +23,7 @@ from backedge.project import (
     agents_of,
     file_of,
     keep_workflow_file,
+    kept_files,
     origin_of,
     secrets_of,
     settle_workflow_file,
@@ -106,6 +111,30 @@ async def resume_run(engine: Engine, source: WorkflowFile, project: Project, ent
     run = await engine.resume(entry.run, FileWorkflow(placed, project, agents_of(placed, project, views), views))
     await update_input(run, source, entry)
     return run
+
+
+def outdated(source: WorkflowFile, project: Project, run: str) -> str:
+    """Why a change of the workflow file does not apply to a story that is under way; empty if there is none. Changes of
+    limits do apply, or are reported on their own."""
+    try:
+        data, files = project.kept_file(run).read_bytes(), kept_files(project, run)
+        if data == source.data and files == source.files:
+            return ""
+        old = workflow_file(data, source.path, files)
+    except (OSError, BackedgeError, msgspec.DecodeError):
+        return ""
+    names = [name for name in source.files.keys() & files if source.files[name] != files[name]]
+    if _without_limits(old.definition) != _without_limits(source.definition) or old.agents != source.agents:
+        names.insert(0, source.path.name)
+    if not names:
+        return ""
+    have = "has" if len(names) == 1 else "have"
+    return f"{', '.join(names)} {have} changed: work that has begun keeps the old version"
+
+
+def _without_limits(workflow: Workflow) -> Workflow:
+    steps = tuple(replace(step, limits=None) for step in workflow.steps)
+    return replace(workflow, limits=Limits(), steps=steps, on_breach="manual")
 
 
 def reload(path: Path) -> WorkflowFile:

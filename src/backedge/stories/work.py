@@ -30,7 +30,7 @@ from backedge.stories.rules.front_matter import parse_story
 from backedge.stories.rules.front_matter_reader import StoryFileError
 from backedge.stories.rules.refinement import Refinement, refinement
 from backedge.stories.rules.story_view import StoryView, view_of, view_of_events
-from backedge.stories.story_run import reload, resume_run, start_run
+from backedge.stories.story_run import outdated, reload, resume_run, start_run
 from backedge.stories.update import update_story
 from backedge.stories.worktrees import require_same_settings, settings_of
 
@@ -47,7 +47,7 @@ class Narrator(Protocol):
         """A remark that is not about one story."""
 
     def restored(self, entry: Entry, text: str) -> None:
-        """A field of the story file was restored."""
+        """A field of the story file was restored, or a change does not apply to the story."""
 
     def refined(self, entry: Entry) -> None:
         """The story has left the backlog."""
@@ -106,6 +106,9 @@ class Work:
     done: list[Done] = field(default_factory=list)
     put_aside: dict[str, str] = field(default_factory=dict)
     """Stories that cannot be worked on now, and why."""
+
+    _outdated: dict[str, str] = field(default_factory=dict)
+    """What was said about changes of the workflow file, by run."""
 
     def __post_init__(self) -> None:
         self._git = settings_of(self.source.folder)
@@ -183,6 +186,9 @@ class Work:
                 require_same_settings(self.source.folder, self._git)
             return await start_run(engine, self.source, self.project, entry, views.paths)
         await self._loaded(engine, entry, follower, views)
+        if self._outdated.get(entry.run) != (why := outdated(self.source, self.project, entry.run)):
+            self._outdated[entry.run] = why
+            self.narrator.restored(entry, why)
         return await resume_run(engine, self.source, self.project, entry, views.paths)
 
     async def _loaded(self, engine: Engine, entry: Entry, follower: _Follower, views: RunViews) -> Run:

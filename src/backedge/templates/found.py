@@ -20,6 +20,8 @@ MOST_LOOKED_AT = 5_000
 """How many files to look at: enough to find a test, and fast in a large repository."""
 MOST_READ = 200
 """How many test files to read."""
+TYPE_CHECKS = ("typecheck", "type-check", "check-types", "types", "tsc")
+"""How repositories call the script that checks types."""
 _PYTHON_TEST = re.compile(r"test_.*\.py|.*_test\.py")
 _JS_TEST = re.compile(r"(?:.*[._-])?test\.[cm]?[jt]s|test-.*\.[cm]?js")
 
@@ -35,7 +37,7 @@ class Found:
     ruff: str = ""
     npm: bool = False
     scripts: Mapping[str, str] = field(default_factory=dict)
-    """The scripts `test`, `lint` and `typecheck` of package.json, if there are any."""
+    """The scripts `test`, `lint` and `typecheck` of package.json, or how it calls them, if there are any."""
     packages: tuple[str, ...] = ()
     """The programs in node_modules."""
     node: bool = False
@@ -64,6 +66,8 @@ class Found:
     """The targets `test`, `lint` and `typecheck` of the Makefile, if there are any."""
     typed: Tool | None = None
     """What a person typed as the test command."""
+    failing: tuple[str, ...] = ()
+    """The judges that fail on the files of today."""
 
     @property
     def cli(self) -> str:
@@ -140,13 +144,18 @@ class Found:
             found["types"] = runners.mypy(self.mypy, self.mypy_checks)
         elif self.pyright:
             found["types"] = runners.exit_code(*self.pyright.split(" "))
-        elif self.npm and "typecheck" in self.scripts:
-            found["types"] = runners.exit_code("npm", "run", "typecheck")
+        elif self.npm and (name := next((each for each in TYPE_CHECKS if each in self.scripts), "")):
+            found["types"] = runners.npm_types(name, self.scripts[name], self.packages)
         elif "typecheck" in self.targets:
             found["types"] = runners.exit_code("make", "typecheck")
         if self.pre_commit and not found:
             found["pre_commit"] = runners.exit_code("pre-commit", "run", "--all-files")
         return found
+
+    @property
+    def passing(self) -> dict[str, Tool]:
+        """Those of them that do not fail on the files of today."""
+        return {name: tool for name, tool in self.judges.items() if name not in self.failing}
 
 
 def found_in(folder: Path) -> Found:
@@ -240,12 +249,23 @@ def _scripts(folder: Path, packages: Collection[str]) -> dict[str, str]:
         # The default script of npm says that there are no tests, and fails.
         found = {
             name: scripts[name]
-            for name in ("test", "lint", "typecheck")
+            for name in ("test", "lint", *TYPE_CHECKS)
             if isinstance(scripts.get(name), str) and "no test specified" not in scripts[name]
         }
     except (OSError, ValueError, AttributeError):
         return {}
-    for name, program, more in (("test", "vitest", ""), ("test", "jest", ""), ("lint", "eslint", " .")):
-        if name not in found and program in packages and any(folder.glob(f"{program}.config.*")):
-            found[name] = f"{program}{more}"
+    configured = {
+        "test": (
+            ("vitest", "vitest", "vitest.config.*"),
+            ("vitest", "vitest", "vite.config.*"),
+            ("jest", "jest", "jest.config.*"),
+        ),
+        "lint": (("eslint", "eslint .", "eslint.config.*"), ("eslint", "eslint .", ".eslintrc*")),
+        "typecheck": (("tsc", "tsc --noEmit", "tsconfig.json"),),
+    }
+    for name, ways in configured.items():
+        there = any(each in found for each in TYPE_CHECKS) if name == "typecheck" else name in found
+        for program, script, settings in () if there else ways:
+            if program in packages and (any(folder.glob(settings)) or program in package):
+                found.setdefault(name, script)
     return found

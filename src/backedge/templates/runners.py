@@ -93,6 +93,14 @@ def npm_lint(script: str, installed: Collection[str] = ()) -> Tool:
     return exit_code("npm", "run", "lint")
 
 
+def npm_types(name: str, script: str, installed: Collection[str] = ()) -> Tool:
+    """The type checker behind a script of package.json."""
+    words = _words(script)
+    if words[:1] == ["tsc"] and "--noEmit" in words and "tsc" in installed:
+        return _started(exit_code(*words), installed)
+    return exit_code("npm", "run", name)
+
+
 def _started(tool: Tool, installed: Collection[str]) -> Tool:
     """A program of node_modules, started directly where it is there. Without the dashes, npx would take its options."""
     name, *rest = tool.run

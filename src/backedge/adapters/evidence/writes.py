@@ -109,11 +109,6 @@ def _from_git(top: str, names: Sequence[str], before: Before) -> dict[str, OldCo
     }
 
 
-def patches_of_undone(attempt_folder: Path) -> list[Path]:
-    """What was undone of an attempt, as patches."""
-    return sorted(attempt_folder.glob(f"{Path(PATCH).stem}*{Path(PATCH).suffix}"))
-
-
 def _unused(path: Path) -> Path:
     """The path, or one with a number if a restore before a crash has used it."""
     number, found = 2, path

@@ -54,6 +54,18 @@ def raised_limit(view: StoryView, now: Limits, name: str, count: int | None) -> 
     return Raised(why, math.ceil(more)) if spec.unit == "count" else Raised(why)
 
 
+def limit_not_reached(view: StoryView, now: Limits, name: str, story: str) -> str:
+    """Why a higher limit on refinements does not let a story continue that another limit blocks; empty if that is not so."""
+    breach, most = view.breach, view.max_refinements
+    if breach is None or breach.limit not in LIMITS or breach.limit == "rounds_per_loop" or most is None:
+        return ""
+    bound = now.rounds_per_loop
+    if bound is not None and bound <= most:
+        return ""
+    is_now = "off" if bound is None else bound
+    return f"{name} is {is_now} now, but {breach.limit} blocks the story: `backedge unblock {story}` lets it continue"
+
+
 def lowered_limit(view: StoryView, now: Limits, name: str) -> str:
     """Why a lower limit on refinements does not apply to a story that is under way; empty if there is none."""
     first, bound = view.first_max_refinements, now.rounds_per_loop
