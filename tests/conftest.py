@@ -31,9 +31,11 @@ os.environ.setdefault("BACKEDGE_SANDBOX", "off")
 _STATE = tempfile.mkdtemp(prefix="backedge-state-")
 os.environ["XDG_STATE_HOME"] = _STATE
 
-# A job that a shell script starts in the background ignores Ctrl-C, and so would every program that these tests interrupt.
-if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A job that a shell script starts in the background ignores Ctrl-C, and one that nohup starts ignores a hangup. So would
+# every program that these tests interrupt.
+for sign, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(sign) == signal.SIG_IGN:
+        signal.signal(sign, usual)
 
 
 def pytest_unconfigure() -> None:
