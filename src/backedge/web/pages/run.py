@@ -21,6 +21,7 @@ from backedge.core.model import Kind
 from backedge.core.state.run import RunState
 from backedge.core.text import shown
 from backedge.reading.evidence_words import baseline_line
+from backedge.web.access.caller import Caller
 from backedge.web.desk import Known
 from backedge.web.graph.draw import graph_svg
 from backedge.web.graph.picture import loop_word, model_of
@@ -48,6 +49,9 @@ class RunFrame:
     past: bool
     live: bool
     acts: bool
+    """Whether who looks may send something back."""
+    administers: bool = False
+    """Whether who looks may also pause, resume and cancel it."""
     links: bool = True
     """Whether there is a server behind it: not in an exported file."""
 
@@ -181,7 +185,9 @@ def step_part(page: RunFrame, step: StepView) -> str:
     return rendered("run_step.html", page=page, step=step, past=page.past, at=page.step)
 
 
-def run_page(page: RunFrame, run: Folded, parts: Mapping[str, str], step: str = "") -> str:
+def run_page(
+    page: RunFrame, run: Folded, parts: Mapping[str, str], step: str = "", caller: Caller | None = None
+) -> str:
     """The whole page."""
     state = run.state
     findings = [(each.name, shown(each.finding.description, 60)) for each in state.findings.values()][-MOST_CHOICES:]
@@ -195,6 +201,7 @@ def run_page(page: RunFrame, run: Folded, parts: Mapping[str, str], step: str = 
         makers=[name for name in state.graph.steps if name not in state.graph.judges],
         findings=findings[::-1],
         phases=list(dict.fromkeys(phase for phase in state.graph.phase_of.values() if phase)),
+        caller=caller,
     )
 
 
@@ -214,16 +221,11 @@ class _Asked:
         at = self.number("at")
         known = newest if at is None or at >= newest.seq else await self.desk.known(self.run, at)
         past = known is not newest
-        caller = getattr(self.request.state, "caller", None)
-        ended = newest.state.ended is not None
+        live = not past and newest.state.ended is None
         self.newest = newest
+        may = self.request.state.caller.may
         page = RunFrame(
-            self.run,
-            known.seq,
-            newest.seq,
-            past,
-            not past and not ended,
-            not past and not ended and (caller is None or caller.may("decide")),
+            self.run, known.seq, newest.seq, past, live, live and may("decide"), administers=live and may("admin")
         )
         return page, await self.folded(known)
 
@@ -285,7 +287,7 @@ async def run(request: Request) -> Response:
     parts = {name: await asked.part(name, page, found) for name in PARTS}
     wanted = request.query_params.get("step", "")
     step = await asked.step(wanted, page, found) if wanted in found.state.steps else ""
-    return HTMLResponse(run_page(page, found, parts, step))
+    return HTMLResponse(run_page(page, found, parts, step, request.state.caller))
 
 
 async def run_part(request: Request) -> Response:
