@@ -68,6 +68,26 @@ def test_a_person_sees_who_they_are_and_signs_out(site_of: SiteOf, visit: Visit)
     page.wait_for_selector("body[data-page=login]")
 
 
+def test_a_token_never_stays_in_the_address(site_of: SiteOf, visit: Visit) -> None:
+    site = site_of("r-deploy")
+    page = visit(site)
+    page.goto(f"{site.signed_in}")
+    page.wait_for_url(f"{site.address}/")
+    page.wait_for_selector("body[data-page=inbox]")
+
+
+def test_who_signs_in_comes_to_the_question_of_the_link(site_of: SiteOf, visit: Visit) -> None:
+    site = site_of("r-copy", "r-deploy")
+    page = visit(site)
+    page.context.clear_cookies()
+    page.goto(f"{site.address}/#r-deploy:E-1")
+    page.reload()
+    page.wait_for_selector("body[data-page=login]")
+    page.fill("#token", site.signed_in.partition("token=")[2])
+    page.click("text=Sign in >> nth=-1")
+    page.locator('.question.now[data-key="r-deploy:E-1"]').wait_for()
+
+
 def test_undo_sends_nothing(site_of: SiteOf, visit: Visit) -> None:
     site = site_of("r-deploy")
     page = visit(site)
