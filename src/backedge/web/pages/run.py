@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -34,7 +35,10 @@ from backedge.web.timeline.bars import Bars, bars_of, window_of
 from backedge.web.timeline.draw import timeline_svg
 
 PARTS = ("head", "scrubber", "graph", "timeline", "loops", "evidence", "events")
-MOST_REMEMBERED = 64
+MOST_REMEMBERED = 16
+"""How many moments of runs are kept as they were shown."""
+MOST_PARTS = 24
+"""How many parts of each moment are kept."""
 MOST_CHOICES = 100
 """How many findings to offer for reclassifying."""
 
@@ -83,6 +87,8 @@ class Folded:
 
     known: Known
     histories: Histories
+    rendered: dict[object, str] = field(default_factory=dict)
+    """The parts that somebody was shown: all who watch a run share them."""
 
     @property
     def state(self) -> RunState:
@@ -239,6 +245,15 @@ class _Asked:
         return remembered[key]
 
     async def part(self, name: str, page: RunFrame, run: Folded) -> str:
+        now = int(time.time()) if page.live and run.state.busy else 0
+        key = name, page, self.request.url.query, now if name == "timeline" else 0
+        if key not in run.rendered:
+            if len(run.rendered) >= MOST_PARTS:
+                run.rendered.clear()
+            run.rendered[key] = await self._rendered(name, page, run)
+        return run.rendered[key]
+
+    async def _rendered(self, name: str, page: RunFrame, run: Folded) -> str:
         match name:
             case "head":
                 return head_part(page, run)
@@ -296,7 +311,12 @@ async def run_part(request: Request) -> Response:
         raise NotFound(f"a run page has no part {request.path_params['part']!r}: it has {', '.join(PARTS)}, step")
     asked = _Asked(request)
     page, found = await asked.read()
-    return HTMLResponse(await asked.part(request.path_params["part"], page, found), headers={"X-Seq": str(page.seq)})
+    html = await asked.part(request.path_params["part"], page, found)
+    # A browser fetches all parts after each event, and most of them look the same as before.
+    mark = {"ETag": f'"{sha256(html.encode()).hexdigest()[:16]}"'}
+    if request.headers.get("if-none-match") == mark["ETag"]:
+        return Response(status_code=304, headers=mark)
+    return HTMLResponse(html, headers=mark)
 
 
 async def run_step_part(request: Request) -> Response:
