@@ -45,14 +45,14 @@ ANSWERS = ("/api/v1/runs/r-large", "/api/v1/runs/r-large/graph.svg", "/api/v1/ru
 
 async def _measure(client: httpx.AsyncClient, paths: Sequence[str], times: int) -> None:
     for path in paths:
-        taken, worked, size = [], [], 0
+        taken, worked, size = list[float](), list[float](), 0
         for _ in range(times + 1):
             began, cpu = time.perf_counter(), time.process_time()
             answer = await client.get(path, headers={"Accept": "text/html, application/json"})
             taken.append(1000 * (time.perf_counter() - began))
             worked.append(1000 * (time.process_time() - cpu))
-            assert answer.status_code == 200, (path, answer.status_code)
             size = len(answer.content)
+            assert answer.status_code == 200, (path, answer.status_code)
         wall, cpu = median(taken[1:]), median(worked[1:])
         print(f"{path:44} {wall:7.1f} ms, {cpu:6.1f} ms of processor time, first {worked[0]:6.1f}; {size:9,} bytes")
 

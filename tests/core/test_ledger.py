@@ -171,7 +171,7 @@ def test_the_claims_of_a_rework_are_shown_to_the_judge() -> None:
         return out(attempt, resolutions=(FindingResolution("F-1", "contested", "by design"),) if attempt == 2 else ())
 
     play = judged(failed("no login"), passed(), design=design)
-    assert play.briefings["review"][1].verify[0].claim == "contested by design"
+    assert play.briefings["review"][1].verify[0].claim == "contested: by design"
     assert play.briefings["review"][1].verify[0].status == "contested"
     assert status(play) is Status.FIXED
 

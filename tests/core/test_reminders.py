@@ -36,7 +36,7 @@ class TestRepetitions:
         claimed = out({"score": 96}, resolutions=(FindingResolution("F-1", "fixed", "with a cache"),))
         scripts: dict[str, Any] = {"polish": [*scores(95, 10), claimed], "review": [failed("too slow"), passed()]}
         play = Play(flow(POLISH, step("review", reviews="polish")), scripts).run()
-        assert play.briefings["review"][1].verify[0].claim == "fixed with a cache"
+        assert play.briefings["review"][1].verify[0].claim == "fixed: with a cache"
 
     def test_a_repetition_uses_the_agent_of_the_round(self) -> None:
         scripts: dict[str, Any] = {"polish": scores(95, 96, 10, 97), "review": [failed("x"), failed("y"), passed()]}

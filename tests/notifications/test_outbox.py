@@ -93,16 +93,17 @@ async def test_a_question_is_told_once_with_all_that_a_person_needs(
     monkeypatch.setenv("HOOK", f"{receiver.url}/hook")
     monkeypatch.setenv("HOOK_SECRET", SECRET)
     async with site(tmp_path) as here:
-        await here.ask([{"to": "${HOOK}", "secret": "HOOK_SECRET", "for": "ops"}], role="ops")
+        await here.ask([{"to": "${HOOK}", "secret": "HOOK_SECRET", "for": "ops"}], "r 1&2", role="ops")
         await here.send()
         await here.later(3600)
     (got,) = receiver.taken
     assert got.signed and got.path == "/hook"
     told = got.body
-    assert (told["id"], told["event"], told["run"], told["workflow"]) == (got.id, "opened", "r", "shop")
-    assert (told["escalation"], told["for_roles"], told["url"]) == ("E-1", ["ops"], "https://backedge.example/runs/r")
+    assert (told["id"], told["event"], told["run"], told["workflow"]) == (got.id, "opened", "r 1&2", "shop")
+    address = "https://backedge.example/?run=r%201%262#r%201%262:E-1"
+    assert (told["escalation"], told["for_roles"], told["url"]) == ("E-1", ["ops"], address)
     assert [each["choice"] for each in told["choices"]] == ["resolve", "skip", "cancel"]
-    assert "backedge decide E-1" in told["text"]
+    assert "backedge decide E-1 CHOICE --run 'r 1&2'\n" in told["text"]
 
 
 async def test_text_of_agents_mentions_nobody_anywhere(tmp_path: Path, receiver: Receiver) -> None:

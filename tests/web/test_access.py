@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -405,3 +406,15 @@ def test_two_hosts_or_two_tokens_in_one_request_are_refused(tmp_path: Path) -> N
 def test_the_state_folder_is_private(tmp_path: Path) -> None:
     Tokens(tmp_path / ".backedge").add("ann", "viewer")
     assert stat.S_IMODE(os.stat(tmp_path / ".backedge").st_mode) == 0o700
+
+
+def test_a_page_offers_only_what_its_reader_may_do(tmp_path: Path) -> None:
+    async def test(site: Site) -> None:
+        for role, offered in (("viewer", set()), ("decider", {"feedback"}), ("admin", {"feedback", "pause", "cancel"})):
+            async with site.client(role) as client:
+                html = (await client.get("/runs/r-asks")).text
+                found = set(re.findall(r'data-path="[^"]*/(feedback|pause|cancel)"', html))
+                assert found == offered, role
+                assert f'<span class="muted">{role}</span>' in html
+
+    without_network(tmp_path, test)

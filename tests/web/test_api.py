@@ -48,6 +48,35 @@ def test_what_has_not_changed_is_not_sent_again(tmp_path: Path) -> None:
     without_network(tmp_path, test)
 
 
+def test_a_part_of_a_page_that_looks_the_same_is_not_sent_again(tmp_path: Path) -> None:
+    async def test(site: Site) -> None:
+        async with site.client("decider") as client:
+            parts = ("head", "graph", "loops", "evidence")
+            marks = {part: (await client.get(f"/runs/r-asks/part/{part}")).headers["etag"] for part in parts}
+            await client.post("/api/v1/runs/r-asks/findings/F-1/phase", json={"phase": "code"})
+            changed = set()
+            for part, mark in marks.items():
+                again = await client.get(f"/runs/r-asks/part/{part}", headers={"If-None-Match": mark})
+                assert (again.status_code == 304) is (again.content == b"")
+                changed |= {part} if again.status_code == 200 else set()
+            assert changed == {"head"}, "the number of events"
+            viewer = site.client("viewer")
+            assert (await viewer.get("/runs/r-asks")).text != (await client.get("/runs/r-asks")).text
+
+    without_network(tmp_path, test)
+
+
+def test_many_addresses_of_a_page_take_no_memory(tmp_path: Path) -> None:
+    async def test(site: Site) -> None:
+        async with site.client("viewer") as client:
+            for number in range(200):
+                await client.get(f"/runs/r-asks/part/head?x={number}")
+            kept = site.app.state.run_pages  # type: ignore[attr-defined]
+            assert sum(len(each.rendered) for each in kept.values()) <= 24
+
+    without_network(tmp_path, test)
+
+
 def test_a_run_is_shown_as_it_was_at_any_event(tmp_path: Path) -> None:
     async def test(site: Site) -> None:
         async with site.client("viewer") as client:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 import backedge as be
 from backedge.analytics.inbox import InboxItem
@@ -74,7 +75,8 @@ UNSAID = re.compile(
 def test_a_person_reads_every_text_of_a_question(items: list[InboxItem]) -> None:
     for item in items:
         read = text_of(inbox_page([QuestionCard(item, ("a",), ("p",))]))
-        for path, text in words_in(msgspec.to_builtins(item)):
+        whole = replace(item, last_changes=tuple(QuestionCard(item).changes))
+        for path, text in words_in(msgspec.to_builtins(whole)):
             if not UNSAID.search(path):
                 for line in re.sub(r"\x1b\][^\x07]*\x07|\x1b\[[0-9;]*m", "", text).splitlines():
                     assert " ".join(line.split()) in read, f"{item.run}{path}"
@@ -92,6 +94,11 @@ def test_a_person_reads_what_the_workflow_asks(items: list[InboxItem], run: str,
     item = of_run(items, run)
     assert item.sentence == question
     assert question in text_of(inbox_page([QuestionCard(item, (), ())]))
+
+
+def test_a_first_version_is_shown_once(items: list[InboxItem]) -> None:
+    html = inbox_page([QuestionCard(of_run(items, "r-copy"), (), ())])
+    assert html.count("We send it to the card you paid with.") == 1
 
 
 def test_every_key_of_a_question_changes_the_page(items: list[InboxItem]) -> None:
@@ -129,7 +136,7 @@ def test_a_choice_asks_for_what_it_needs(items: list[InboxItem]) -> None:
     assert choices["reassign"].required == "target"
     assert choices["accept"].asks
     assert choices["cancel"].asks
-    assert "rounds" in choices["continue"].fields
+    assert "rounds" in choices["continue"].optional
 
 
 def test_the_mark_of_a_card_changes_only_with_its_question(items: list[InboxItem]) -> None:

@@ -79,7 +79,7 @@ def whole(run: Folded, page: RunFrame) -> str:
 def test_a_breach_is_visible_with_its_question_and_a_link_to_answer_it() -> None:
     run = fold(example())
     head = pages.head_part(page_of(run), run)
-    assert "limit rounds per loop reached: 3 of 3" in head
+    assert "limit reached: rounds per loop 3 of 3" in head
     assert "e2e rejected integrate 4 times. Still wrong: refund e-mail is sent twice" in head
     assert 'href="/?run=r-pay#r-pay:E-1"' in head
     assert "$6.02 of $8.00" in head
@@ -92,7 +92,7 @@ def test_loops_are_tables_of_findings_and_verdicts() -> None:
     assert more == 0
     asking = tables[0]
     assert asking.asks == "E-1"
-    assert asking.breach == "limit rounds per loop reached: 3 of 3"
+    assert asking.breach == "limit reached: rounds per loop 3 of 3"
     words = {row.id: [cell.word for cell in row.cells] for row in asking.rows}
     assert words == {
         "F-9": ["", "new", "still", "still"],

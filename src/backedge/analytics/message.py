@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from shlex import quote
 from typing import Any
 
 import msgspec
@@ -99,7 +100,7 @@ class Message(Shape, frozen=True):
     by: str = ""
     note: str = ""
     url: str = ""
-    """The page of the run."""
+    """The page on which it is answered; that of the run once it was."""
 
 
 make_ready(Message)
@@ -263,10 +264,10 @@ def _text(told: Message, title: str) -> str:
         lines += ["", "Choices:"]
     for choice in told.choices:
         hint = f" (recommended: {choice.recommended})" if choice.recommended else ""
-        option = f" --option {choice.option}" if choice.option else ""
+        option = f" --option {quote(choice.option)}" if choice.option else ""
         lines.append(f"- {choice.choice}{option}: {' '.join(choice.next.split())}{hint}")
     if told.expires_at is not None and told.default and not told.decided:
         lines.append(f"If no person answers, {told.default} is chosen.")
     if not told.decided:
-        lines += ["", f"Answer: backedge decide {told.escalation} CHOICE --run {told.run}"]
+        lines += ["", f"Answer: backedge decide {told.escalation} CHOICE --run {quote(told.run)}"]
     return "\n".join([*lines, told.url] if told.url else lines)

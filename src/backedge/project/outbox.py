@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import quote
 
 from backedge.adapters.notifications.address import NotSent, name_of
 from backedge.adapters.notifications.outbox_file import OutboxEntry, OutboxFile
@@ -24,7 +25,7 @@ from backedge.core.errors import BackedgeError
 from backedge.core.escalation.packet import packet
 from backedge.core.events import Event, RunStarted
 from backedge.core.state.evolve import replay
-from backedge.core.state.run import RunState
+from backedge.core.state.run import Escalation, RunState
 from backedge.core.workflow.notify import Channel
 from backedge.engine.store import events_of
 from backedge.ports import OPEN, Clock, JournalWithClaims
@@ -200,8 +201,13 @@ class Outbox:
             loop_histories(run.events).get(found.loop or "", LoopHistory()),
             self._engine.clock.now(),
             blast_in(state, run.events, loop) if loop is not None and loop.open else None,
-            f"{self._url}/runs/{state.run}" if self._url else "",
+            self._address(state.run, found) if self._url else "",
         )
+
+    def _address(self, run: str, asked: Escalation) -> str:
+        """The page on which a question is answered; that of the run once it was."""
+        name = quote(run, safe="")
+        return f"{self._url}/runs/{name}" if asked.decided else f"{self._url}/?run={name}#{name}:{asked.id}"
 
 
 class _RunSoFar:

@@ -41,6 +41,53 @@ def test_a_key_decides_after_five_seconds_and_shows_what_it_led_to(site_of: Site
     assert decided(site, "r-deploy") == "continue"
 
 
+def test_the_choices_stay_in_sight_while_the_evidence_is_read(site_of: SiteOf, visit: Visit) -> None:
+    site = site_of("r-pay")
+    page = visit(site, viewport={"width": 1280, "height": 700})
+    dock = page.locator(".question.now .dock")
+    dock.wait_for()
+    assert dock.locator("button").count() == page.locator(".question.now .choice").count()
+    dock.get_by_text("Accept").click()
+    page.locator(".choice[data-choice=accept] textarea").wait_for()  # giving up asks for a note
+    dock.wait_for(state="hidden")  # the choices themselves are in sight
+    page.keyboard.press("Escape")
+    page.locator(".question.now").evaluate("card => card.scrollIntoView()")
+    dock.get_by_text("Continue").click()
+    page.keyboard.press("s")
+    page.get_by_text("Decided: continue.").wait_for()
+    assert decided(site, "r-pay") == "continue"
+
+
+def test_a_person_sees_who_they_are_and_signs_out(site_of: SiteOf, visit: Visit) -> None:
+    site = site_of("r-deploy")
+    page = visit(site)
+    page.locator("header .who", has_text="admin").wait_for()
+    page.click("text=Sign out")
+    page.wait_for_selector("body[data-page=login]")
+    page.goto(f"{site.address}/runs")
+    page.wait_for_selector("body[data-page=login]")
+
+
+def test_a_token_never_stays_in_the_address(site_of: SiteOf, visit: Visit) -> None:
+    site = site_of("r-deploy")
+    page = visit(site)
+    page.goto(f"{site.signed_in}")
+    page.wait_for_url(f"{site.address}/")
+    page.wait_for_selector("body[data-page=inbox]")
+
+
+def test_who_signs_in_comes_to_the_question_of_the_link(site_of: SiteOf, visit: Visit) -> None:
+    site = site_of("r-copy", "r-deploy")
+    page = visit(site)
+    page.context.clear_cookies()
+    page.goto(f"{site.address}/#r-deploy:E-1")
+    page.reload()
+    page.wait_for_selector("body[data-page=login]")
+    page.fill("#token", site.signed_in.partition("token=")[2])
+    page.click("text=Sign in >> nth=-1")
+    page.locator('.question.now[data-key="r-deploy:E-1"]').wait_for()
+
+
 def test_undo_sends_nothing(site_of: SiteOf, visit: Visit) -> None:
     site = site_of("r-deploy")
     page = visit(site)

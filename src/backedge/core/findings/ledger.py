@@ -61,7 +61,8 @@ class TrackedFinding(Value, frozen=True):
     @property
     def claim(self) -> str:
         """What the step that reworked it says, in words; empty if it says nothing."""
-        return f"{self.resolution.status} {self.resolution.note}".strip() if self.resolution else ""
+        found = self.resolution
+        return f"{found.status}: {found.note}" if found is not None and found.note else found.status if found else ""
 
     @property
     def needs_answer(self) -> bool:

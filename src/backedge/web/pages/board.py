@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -16,8 +15,8 @@ from backedge.stories.entry import Entry
 from backedge.stories.files import has_stories
 from backedge.stories.rules.assessor import STATUSES, Action, action_for
 from backedge.stories.rules.story_view import StoryView
+from backedge.web.access.caller import Caller
 from backedge.web.desk import Desk
-from backedge.web.pages.caller import caller_of
 from backedge.web.pages.rendering import rendered
 
 
@@ -51,14 +50,14 @@ class Card:
         return f"refinement {view.refinement_count} of {most}"
 
 
-def board_page(columns: Mapping[str, Sequence[Card]] | None, trouble: str = "", caller: Any = None) -> str:
+def board_page(columns: Mapping[str, Sequence[Card]] | None, trouble: str = "", caller: Caller | None = None) -> str:
     """The board; without columns it says why there is none."""
     return rendered("board.html", columns=columns, trouble=trouble, caller=caller)
 
 
 async def board(request: Request) -> Response:
     columns, trouble = await columns_of(request.app.state.desk)
-    return HTMLResponse(board_page(columns, trouble, caller_of(request)))
+    return HTMLResponse(board_page(columns, trouble, request.state.caller))
 
 
 async def part(request: Request) -> Response:

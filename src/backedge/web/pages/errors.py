@@ -26,4 +26,4 @@ def error_page(status: int, detail: str, name: str = "", nearest: str = "") -> s
     damaged = name in ("JournalError", "JournalDamaged")
     title = "This run is damaged" if damaged else TITLES.get(status, "That did not work")
     advice = "backedge audit verify names the first event that is wrong." if damaged else HELP.get(status, "")
-    return rendered("error.html", status=status, title=title, detail=detail, help=advice, nearest=nearest)
+    return rendered("error.html", status=status, title=title, detail=detail, help=advice, nearest=nearest, caller=None)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from backedge.analytics.inbox import InboxItem
 from backedge.core.scheduling.pending import outcome_of
+from backedge.web.access.caller import Caller
 from backedge.web.desk import Desk
-from backedge.web.pages.caller import caller_of
-from backedge.web.pages.question import QuestionCard, roles_of
-from backedge.web.pages.rendering import ago, rendered
+from backedge.web.pages.question import QuestionCard
+from backedge.web.pages.rendering import rendered
 
 MOST_SHOWN = 25
 """How many questions are shown in full. The others follow as soon as these are decided."""
 
 
-def inbox_page(questions: Sequence[QuestionCard], run: str = "", caller: Any = None) -> str:
+def inbox_page(questions: Sequence[QuestionCard], run: str = "", caller: Caller | None = None) -> str:
     return rendered("inbox.html", questions=questions[:MOST_SHOWN], more=questions[MOST_SHOWN:], run=run, caller=caller)
 
 
@@ -31,7 +29,7 @@ def inbox_part(questions: Sequence[QuestionCard], run: str = "") -> str:
 
 async def inbox(request: Request) -> Response:
     run = request.query_params.get("run", "")
-    return HTMLResponse(inbox_page(await questions_for(request, run), run, caller_of(request)))
+    return HTMLResponse(inbox_page(await questions_for(request, run), run, request.state.caller))
 
 
 async def part(request: Request) -> Response:
@@ -42,7 +40,7 @@ async def part(request: Request) -> Response:
 async def questions_for(request: Request, run: str = "") -> list[QuestionCard]:
     """The open escalations, of all runs or of one, with what its person may do."""
     desk: Desk = request.app.state.desk
-    caller, found = caller_of(request), []
+    caller, found = request.state.caller, []
     for item in await desk.items(run or None):
         state = (await desk.known(item.run)).state
         steps, phases = tuple(step.name for step in state.workflow.steps), tuple(state.workflow.phases)
@@ -50,13 +48,13 @@ async def questions_for(request: Request, run: str = "") -> list[QuestionCard]:
     return found
 
 
-def _refused(caller: Any, item: InboxItem) -> str:
+def _refused(caller: Caller, item: InboxItem) -> str:
     """Why a person may not decide it; empty if they may."""
-    if caller is None or caller.may_answer(roles_of(item)):
+    if caller.may_answer(item.for_roles):
         return ""
     if not caller.may("decide"):
         return f"You are signed in as {caller.name}, who may look and not decide."
-    return f"This is for {', '.join(roles_of(item))}; you answer for {', '.join(caller.roles)}."
+    return f"This is for {', '.join(item.for_roles)}; you answer for {', '.join(caller.roles)}."
 
 
 async def followed(request: Request) -> Response:
@@ -71,9 +69,3 @@ async def followed(request: Request) -> Response:
     idle = known.state.ended is None and holder is None and not known.state.escalations
     more = {"run": known.run, "outcome": outcome_of(known.state), "idle": idle}
     return HTMLResponse(rendered("followed.html", lines=lines, **more))
-
-
-def waiting(questions: Sequence[QuestionCard]) -> str:
-    """How long the oldest has waited."""
-    oldest = min((each.item.opened_at for each in questions), default=None)
-    return "" if oldest is None else ago(time.time() - oldest)

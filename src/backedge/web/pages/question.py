@@ -9,16 +9,19 @@ from hashlib import sha256
 from urllib.parse import quote
 
 import msgspec
+from msgspec.structs import replace
 
+from backedge.analytics.changes import AttemptChange
 from backedge.analytics.inbox import InboxItem
 from backedge.analytics.rounds import VerdictReport
+from backedge.analytics.sentence import breach_words
 from backedge.core.briefing import BriefedFinding
 from backedge.core.commands import DEFAULT_ROUNDS
 from backedge.core.escalation.options import HISTORY, PacketOption
 from backedge.core.model import HUMAN
 from backedge.core.text import duration
 from backedge.core.workflow.limits import BUDGETS
-from backedge.web.pages.rendering import money
+from backedge.web.pages.rendering import money, words
 
 KEYS = {
     "continue": "c",
@@ -42,7 +45,7 @@ ASKS_NOTE = ("accept", "cancel", "skip", "reject")
 """The choices that ask for a reason, because they give something up. It may be left empty."""
 GRANTS = ("continue", "reassign", "reclassify", "rollback")
 """The choices that grant more rounds or tries."""
-PLACEHOLDERS = {
+NOTES = {
     "resolve": "your answer",
     "revise": "the new approach",
     "fail": "what is wrong",
@@ -71,19 +74,20 @@ class Choice:
 
     option: PacketOption
     key: str
-    fields: tuple[str, ...]
-    """What can be given with it: note, target, phase, rounds or amount."""
     required: str
-    """The field without which it cannot be sent; empty if there is none."""
+    """The field without which it cannot be sent: note, target or phase; empty if there is none."""
+    optional: tuple[str, ...]
+    """What else can be given with it: note, rounds or amount."""
     asks: bool
     """Whether it first asks for a note."""
     price: str
-    placeholder: str
+    asked: str
+    """What the note should say."""
     default_amount: str = ""
 
     @property
     def name(self) -> str:
-        return self.option.option or self.option.choice.replace("_", " ")
+        return self.option.option or words(self.option.choice).capitalize()
 
 
 @dataclass(frozen=True)
@@ -117,9 +121,23 @@ class QuestionCard:
         return sha256(told + self.refused.encode()).hexdigest()[:16]
 
     @property
-    def roles(self) -> tuple[str, ...]:
-        """For whom it is, if not for everybody."""
-        return roles_of(self.item)
+    def tag(self) -> str:
+        """Why a person is asked, in as few words as possible."""
+        item = self.item
+        if item.breach is not None:
+            return breach_words(item.breach)
+        offered = {each.choice for each in item.choices}
+        word = "approval" if "approve" in offered else "verdict" if "pass" in offered else item.reason
+        return words(word)
+
+    @property
+    def changes(self) -> Sequence[AttemptChange]:
+        """What was changed last. The difference of a first version is left out if all of it is shown already."""
+        shown = {each.step for each in self.item.inputs if each.payload is None}
+        return [
+            replace(each, diff=(), note="") if each.version == 1 and each.step in shown else each
+            for each in self.item.last_changes
+        ]
 
     @cached_property
     def choices(self) -> tuple[Choice, ...]:
@@ -135,27 +153,22 @@ class QuestionCard:
 
     def _choice(self, option: PacketOption, key: str) -> Choice:
         item, word = self.item, option.choice
-        fields: list[str] = []
         required = "" if option.option or not option.needs else option.needs[-1]
-        if required:
-            fields.append(required)
         asks = word in ASKS_NOTE and required != "note"
-        if required != "note":
-            fields.append("note")
+        optional = ["note"] if required != "note" else []
         limit = item.breach.limit if item.breach is not None else ""
         amount = ""
         if word == "continue" and limit in BUDGETS and item.breach is not None:
-            fields.append("amount")
+            optional.append("amount")
             amount = f"{item.breach.bound:g}"
         elif word in GRANTS and (item.loop or limit) and "approve" not in {each.choice for each in item.choices}:
-            fields.append("rounds")
+            optional.append("rounds")
         price = ""
         if word in ("continue", "revise", "rollback") and item.estimate is not None:
             cost = f"{money(item.estimate.cost_usd)}, " if item.estimate.cost_usd else ""
             time = duration(item.estimate.seconds) if item.estimate.seconds >= 1 else "under 1 s"
             price = f"≈ {cost}{time} a round"
-        placeholder = PLACEHOLDERS.get(word, "a note (optional)")
-        return Choice(option, key, tuple(dict.fromkeys(fields)), required, asks, price, placeholder, amount)
+        return Choice(option, key, required, tuple(optional), asks, price, NOTES.get(word, "note (optional)"), amount)
 
     @property
     def default_rounds(self) -> int:
@@ -204,11 +217,6 @@ def verdict_rows(
             before = before or said is not None
         rows.append((known[id], words))
     return rows
-
-
-def roles_of(item: InboxItem) -> tuple[str, ...]:
-    """The roles that a question is for; empty if it is for everybody."""
-    return item.for_roles
 
 
 def _number(id: str) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from backedge.analytics.sentence import breach_words, limit_amount, limit_words
 from backedge.core.text import amount, clean, counted
 from backedge.core.value import Json
 
@@ -25,6 +26,14 @@ STATES = {
     "unconfirmed": "warn",
     "live": "accent",
     "running": "accent",
+    "broken": "bad",
+    "failing": "bad",
+    "fail": "bad",
+    "limited": "warn",
+    "stale": "warn",
+    "pass": "ok",
+    "conditional": "ok",
+    "needs_improvement": "warn",
     "in-progress": "accent",
     "asks you": "asks",
     "waiting": "asks",
@@ -87,8 +96,8 @@ def tone(state: object) -> str:
 
 
 def words(name: object) -> str:
-    """A name of the engine in words: rounds_per_loop becomes rounds per loop."""
-    return {"cost_usd": "cost"}.get(str(name), str(name).replace("_", " "))
+    """A name of the engine in words: review_rejection becomes review rejection."""
+    return str(name).replace("_", " ")
 
 
 def line_kind(line: str) -> str:
@@ -115,6 +124,9 @@ _TEMPLATES.filters |= {
     "as_text": as_text,
     "tone": tone,
     "words": words,
+    "breach_words": breach_words,
+    "limit_words": limit_words,
+    "limit_amount": lambda value, limit: limit_amount(limit, value),
     "amount": amount,
     "counted": counted,
     "line_kind": line_kind,

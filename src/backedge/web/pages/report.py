@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from backedge.analytics.stats import Stats
 from backedge.core.errors import NotFound
+from backedge.core.workflow.definition import DEFAULT_PHASES
 from backedge.reading.statistics import statistics
+from backedge.web.access.caller import Caller
 from backedge.web.desk import Desk
-from backedge.web.pages.caller import caller_of
 from backedge.web.pages.rendering import rendered
 from backedge.web.pages.runs import NAMED
 
@@ -30,9 +30,9 @@ def bars(counts: Mapping[str, float], most: int = MOST) -> Sequence[Bar]:
     return [(name, count, round(100 * count / top, 1) if top else 0.0) for name, count in ordered]
 
 
-def report_page(stats: Stats, workflows: Sequence[str] = (), workflow: str = "", caller: Any = None) -> str:
-    phases = sorted({each.detected for each in stats.findings.by_phase})
-    injected = list(dict.fromkeys(each.injected for each in stats.findings.by_phase))
+def report_page(stats: Stats, workflows: Sequence[str] = (), workflow: str = "", caller: Caller | None = None) -> str:
+    detected = sorted({each.detected for each in stats.findings.by_phase}, key=_place)
+    injected = sorted({each.injected for each in stats.findings.by_phase}, key=_place)
     heat = {(each.injected, each.detected): each.findings for each in stats.findings.by_phase}
     return rendered(
         "report.html",
@@ -41,10 +41,16 @@ def report_page(stats: Stats, workflows: Sequence[str] = (), workflow: str = "",
         workflows=workflows,
         workflow=workflow,
         injected=injected,
-        detected=phases,
+        detected=detected,
         heat=heat,
         caller=caller,
     )
+
+
+def _place(phase: str) -> tuple[int, str]:
+    """Where a phase stands: in the usual order, then other names, then what has no phase."""
+    usual = DEFAULT_PHASES.index(phase) if phase in DEFAULT_PHASES else len(DEFAULT_PHASES) + (not phase)
+    return usual, phase
 
 
 async def report(request: Request) -> Response:
@@ -55,4 +61,4 @@ async def report(request: Request) -> Response:
         found = await statistics(desk.engine.journal, workflow=workflow or None)
     except NotFound:
         workflow, found = "", await statistics(desk.engine.journal)
-    return HTMLResponse(report_page(found, named, workflow, caller_of(request)))
+    return HTMLResponse(report_page(found, named, workflow, request.state.caller))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -21,6 +22,7 @@ from backedge.core.model import Kind
 from backedge.core.state.run import RunState
 from backedge.core.text import shown
 from backedge.reading.evidence_words import baseline_line
+from backedge.web.access.caller import Caller
 from backedge.web.desk import Known
 from backedge.web.graph.draw import graph_svg
 from backedge.web.graph.picture import loop_word, model_of
@@ -33,7 +35,10 @@ from backedge.web.timeline.bars import Bars, bars_of, window_of
 from backedge.web.timeline.draw import timeline_svg
 
 PARTS = ("head", "scrubber", "graph", "timeline", "loops", "evidence", "events")
-MOST_REMEMBERED = 64
+MOST_REMEMBERED = 16
+"""How many moments of runs are kept as they were shown."""
+MOST_PARTS = 24
+"""How many parts of each moment are kept."""
 MOST_CHOICES = 100
 """How many findings to offer for reclassifying."""
 
@@ -48,6 +53,9 @@ class RunFrame:
     past: bool
     live: bool
     acts: bool
+    """Whether who looks may send something back."""
+    administers: bool = False
+    """Whether who looks may also pause, resume and cancel it."""
     links: bool = True
     """Whether there is a server behind it: not in an exported file."""
 
@@ -79,6 +87,8 @@ class Folded:
 
     known: Known
     histories: Histories
+    rendered: dict[object, str] = field(default_factory=dict)
+    """The parts that somebody was shown: all who watch a run share them."""
 
     @property
     def state(self) -> RunState:
@@ -181,7 +191,9 @@ def step_part(page: RunFrame, step: StepView) -> str:
     return rendered("run_step.html", page=page, step=step, past=page.past, at=page.step)
 
 
-def run_page(page: RunFrame, run: Folded, parts: Mapping[str, str], step: str = "") -> str:
+def run_page(
+    page: RunFrame, run: Folded, parts: Mapping[str, str], step: str = "", caller: Caller | None = None
+) -> str:
     """The whole page."""
     state = run.state
     findings = [(each.name, shown(each.finding.description, 60)) for each in state.findings.values()][-MOST_CHOICES:]
@@ -195,6 +207,7 @@ def run_page(page: RunFrame, run: Folded, parts: Mapping[str, str], step: str = 
         makers=[name for name in state.graph.steps if name not in state.graph.judges],
         findings=findings[::-1],
         phases=list(dict.fromkeys(phase for phase in state.graph.phase_of.values() if phase)),
+        caller=caller,
     )
 
 
@@ -214,16 +227,11 @@ class _Asked:
         at = self.number("at")
         known = newest if at is None or at >= newest.seq else await self.desk.known(self.run, at)
         past = known is not newest
-        caller = getattr(self.request.state, "caller", None)
-        ended = newest.state.ended is not None
+        live = not past and newest.state.ended is None
         self.newest = newest
+        may = self.request.state.caller.may
         page = RunFrame(
-            self.run,
-            known.seq,
-            newest.seq,
-            past,
-            not past and not ended,
-            not past and not ended and (caller is None or caller.may("decide")),
+            self.run, known.seq, newest.seq, past, live, live and may("decide"), administers=live and may("admin")
         )
         return page, await self.folded(known)
 
@@ -237,6 +245,15 @@ class _Asked:
         return remembered[key]
 
     async def part(self, name: str, page: RunFrame, run: Folded) -> str:
+        now = int(time.time()) if page.live and run.state.busy else 0
+        key = name, page, self.request.url.query, now if name == "timeline" else 0
+        if key not in run.rendered:
+            if len(run.rendered) >= MOST_PARTS:
+                run.rendered.clear()
+            run.rendered[key] = await self._rendered(name, page, run)
+        return run.rendered[key]
+
+    async def _rendered(self, name: str, page: RunFrame, run: Folded) -> str:
         match name:
             case "head":
                 return head_part(page, run)
@@ -285,7 +302,7 @@ async def run(request: Request) -> Response:
     parts = {name: await asked.part(name, page, found) for name in PARTS}
     wanted = request.query_params.get("step", "")
     step = await asked.step(wanted, page, found) if wanted in found.state.steps else ""
-    return HTMLResponse(run_page(page, found, parts, step))
+    return HTMLResponse(run_page(page, found, parts, step, request.state.caller))
 
 
 async def run_part(request: Request) -> Response:
@@ -294,7 +311,12 @@ async def run_part(request: Request) -> Response:
         raise NotFound(f"a run page has no part {request.path_params['part']!r}: it has {', '.join(PARTS)}, step")
     asked = _Asked(request)
     page, found = await asked.read()
-    return HTMLResponse(await asked.part(request.path_params["part"], page, found), headers={"X-Seq": str(page.seq)})
+    html = await asked.part(request.path_params["part"], page, found)
+    # A browser fetches all parts after each event, and most of them look the same as before.
+    mark = {"ETag": f'"{sha256(html.encode()).hexdigest()[:16]}"'}
+    if request.headers.get("if-none-match") == mark["ETag"]:
+        return Response(status_code=304, headers=mark)
+    return HTMLResponse(html, headers=mark)
 
 
 async def run_step_part(request: Request) -> Response:

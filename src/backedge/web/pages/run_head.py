@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
 from backedge.analytics.report import wait_of
 from backedge.analytics.rounds import Histories, LoopHistory
-from backedge.analytics.sentence import sentence
+from backedge.analytics.sentence import breach_words, limit_amount, limit_words, sentence
 from backedge.core.breaches import limit_counts
 from backedge.core.model import Breach
 from backedge.core.scheduling.pending import outcome_of
 from backedge.core.state.run import RunState
-from backedge.core.text import amount, counted, duration, shown
+from backedge.core.text import counted, duration, shown
 
-TONES = {
-    "verified": "ok",
-    "done": "ok",
-    "accepted": "warn",
-    "failed": "bad",
-    "cancelled": "bad",
-    "running": "live",
-    "waiting": "asks",
-}
-LIMIT_WORDS = {
-    "cost_usd": "cost",
-    "wall_clock": "time at work",
-    "rounds_total": "rounds",
-    "recoveries_total": "recoveries",
-}
 MOST_QUESTIONS = 8
 
 
@@ -60,7 +45,6 @@ class Head:
     run: str
     workflow: str
     outcome: str
-    tone: str
     facts: tuple[str, ...]
     reason: str
     gauges: tuple[Gauge, ...]
@@ -80,10 +64,9 @@ def head_of(state: RunState, histories: Histories) -> Head:
         state.run,
         state.workflow.name,
         word,
-        "warn" if word == "paused" else TONES.get(outcome, ""),
         _facts(state),
         shown(state.ended.reason, 300) if state.ended is not None else "",
-        tuple(map(_gauge, limit_counts(state, state.last_at, None, None))),
+        tuple(map(_gauge, _limits(state))),
         tuple(_questions(state, histories)),
         tuple(_breaches(state)),
         tuple(
@@ -103,23 +86,19 @@ def _facts(state: RunState) -> tuple[str, ...]:
     return tuple(found)
 
 
-def limit_words(limit: str) -> str:
-    """The name of a limit in words."""
-    return LIMIT_WORDS.get(limit, limit.replace("_", " "))
+def _limits(state: RunState) -> Iterator[Breach]:
+    """The limits of the run: its budgets, and its rounds if there were any."""
+    yield from limit_counts(state, state.last_at, None, None)
+    most = state.workflow.limits.rounds_total
+    if most is not None and state.rounds:
+        yield Breach("rounds_total", state.rounds, most + state.grants.get("rounds_total", 0))
 
 
 def _gauge(limit: Breach) -> Gauge:
     part = min(100.0, 100 * limit.count / limit.bound) if limit.bound else 100.0
     tone = "bad" if part >= 100 else "warn" if part >= 75 else "ok"
-    return Gauge(
-        limit_words(limit.limit), f"{_number(limit, limit.count)} of {_number(limit, limit.bound)}", part, tone
-    )
-
-
-def _number(limit: Breach, value: float) -> str:
-    if limit.limit == "cost_usd":
-        return f"${value:.2f}"
-    return duration(value) if limit.limit == "wall_clock" else amount(value)
+    said = f"{limit_amount(limit.limit, limit.count)} of {limit_amount(limit.limit, limit.bound)}"
+    return Gauge(limit_words(limit.limit), said, part, tone)
 
 
 def _questions(state: RunState, histories: Histories) -> Sequence[AskedQuestion]:
@@ -130,7 +109,7 @@ def _questions(state: RunState, histories: Histories) -> Sequence[AskedQuestion]
             AskedQuestion(
                 each.id,
                 sentence(state, each, histories.get(each.loop or "", LoopHistory())),
-                breach_words(each.breach) if each.breach is not None else "",
+                f"limit reached: {breach_words(each.breach)}" if each.breach is not None else "",
                 f"/?run={quote(state.run, safe='')}#{quote(state.run, safe='')}:{each.id}",
                 loop is None or loop.pauses,
             )
@@ -138,17 +117,10 @@ def _questions(state: RunState, histories: Histories) -> Sequence[AskedQuestion]
     return found
 
 
-def breach_words(breach: Breach) -> str:
-    """A limit that was hit, in words."""
-    return (
-        f"limit {limit_words(breach.limit)} reached: {_number(breach, breach.count)} of {_number(breach, breach.bound)}"
-    )
-
-
 def _breaches(state: RunState) -> Sequence[str]:
     asked = {each.loop for each in state.escalations.values()}
     found = [
-        f"{loop.id}: {breach_words(loop.breach)}"
+        f"{loop.id} has reached a limit: {breach_words(loop.breach)}"
         for loop in state.loops.values()
         if loop.breach is not None and loop.id not in asked
     ]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from backedge.analytics.rounds import Histories, LoopHistory, VerdictReport
+from backedge.analytics.sentence import breach_words
 from backedge.analytics.verdict_marks import BAD, GOOD, LEGEND, MARKS
 from backedge.core import events as e
 from backedge.core.feedback.loop import Loop
@@ -13,7 +14,6 @@ from backedge.core.model import HUMAN
 from backedge.core.state.run import RunState, number
 from backedge.core.text import as_text, clean, counted, duration, shown
 from backedge.web.graph.picture import loop_word
-from backedge.web.pages.run_head import breach_words
 
 PAGE = 10
 """How many loops to show at once: open ones always, then the last ones."""
@@ -137,7 +137,7 @@ def _table(state: RunState, loop: Loop, history: LoopHistory, cost: Cost) -> Loo
         loop.state.value,
         loop_word(state, loop),
         tuple(_facts(loop, cost)),
-        breach_words(loop.breach) if loop.breach is not None else "",
+        f"limit reached: {breach_words(loop.breach)}" if loop.breach is not None else "",
         clean(said.message[:LONGEST]) if said is not None else "",
         _limited(as_text(said.details)) if said is not None and said.details is not None else "",
         len(history.verdicts) - len(verdicts) + 1,
@@ -172,7 +172,7 @@ def _facts(loop: Loop, cost: Cost) -> Iterator[str]:
         yield f"raised while working on {loop.caused_by}"
     if loop.follows:
         yield f"follows {loop.follows}"
-    if loop.resolution is not None and loop.resolution.text:
+    if loop.resolution is not None and loop.resolution.text and loop.breach is None:
         yield shown(loop.resolution.text, 160)
 
 

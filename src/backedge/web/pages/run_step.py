@@ -21,6 +21,7 @@ from backedge.ports import Journal
 from backedge.project import Project
 from backedge.reading.attempt_changes import compared, reworks
 from backedge.reading.attempt_log import AttemptOutput
+from backedge.web.pages.rendering import words
 from backedge.web.pages.run_loops import LONGEST
 from backedge.web.timeline.bars import Bar, bars_of
 
@@ -177,8 +178,9 @@ def _with_attempt(view: StepView, state: RunState, own: Sequence[e.Event], chose
                     view,
                     summary=clean(event.summary),
                     claims=tuple(
-                        f"{each.finding} {each.status}{f': {clean(each.note[:LONGEST])}' if each.note else ''}"
+                        f"{each.finding} is {words(each.status)}{f': {clean(each.note[:LONGEST])}' if each.note else ''}"
                         for each in event.claims
+                        if each.note or view.name not in state.graph.judges
                     ),
                     notes=(*view.notes, *((clean(event.warning),) if event.warning else ())),
                 )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from backedge.reading.run_status import RunStatus
+from backedge.web.access.caller import Caller
 from backedge.web.desk import Desk
-from backedge.web.pages.caller import caller_of
 from backedge.web.pages.rendering import query, rendered
 from backedge.web.run_search import OUTCOMES, RunSearch, search_runs
 
@@ -51,7 +50,7 @@ class RunList:
         return {name: each or "" for name, each in named.items()}
 
 
-def runs_page(found: RunList, caller: Any = None) -> str:
+def runs_page(found: RunList, caller: Caller | None = None) -> str:
     return rendered("runs.html", found=found, outcomes=OUTCOMES, caller=caller)
 
 
@@ -61,7 +60,7 @@ def runs_part(found: RunList) -> str:
 
 
 async def runs(request: Request) -> Response:
-    return HTMLResponse(runs_page(await run_list(request), caller_of(request)))
+    return HTMLResponse(runs_page(await run_list(request), request.state.caller))
 
 
 async def part(request: Request) -> Response:

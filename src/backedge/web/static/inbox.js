@@ -41,6 +41,14 @@
     if (below > list.scrollTop) list.scrollTop = below;
   }
 
+  // The choices as a row of buttons at the lower edge, until one sees them in full.
+  const inView = new IntersectionObserver((seen) =>
+    seen.forEach((each) => each.target.closest(".question").classList.toggle("choosing", each.isIntersecting)), { rootMargin: "0px 0px -120px" });
+  function watchChoices() {
+    inView.disconnect();
+    cards().forEach((card) => inView.observe(card.querySelector(".choices")));
+  }
+
   function move(by) {
     const all = cards();
     const at = all.findIndex((each) => each.dataset.key === current);
@@ -58,7 +66,6 @@
     const need = form.dataset.required;
     const field = need && form.elements[need];
     if (field && !field.value.trim()) {
-      open(form);
       field.focus();
       field.setAttribute("aria-invalid", "true");
       return;
@@ -172,8 +179,8 @@
     const events = element("div", "");
     bar.append(events);
     const look = async () => {
-      const answer = await fetch(card.dataset.followed, { headers: { Accept: "text/html" } }).catch(() => null);
-      if (answer?.ok) htmx.swap(events, await answer.text(), { swapStyle: "innerHTML" });
+      const html = await window.backedge.part(card.dataset.followed).catch(() => null);
+      if (html) htmx.swap(events, html, { swapStyle: "innerHTML" });
     };
     card.addEventListener("look", look);
     await look();
@@ -206,9 +213,8 @@
 
   // Staying up to date: cards that did not change stay as they are, with what was typed into them.
 
-  function refetch() {
-    htmx.trigger(document.getElementById("inbox-live"), "refresh");
-  }
+  const live = document.getElementById("inbox-live");
+  const refetch = window.backedge.atMostEvery(300, async () => merge(await window.backedge.part(live.dataset.part)));
 
   const touched = (card) =>
     card.dataset.state !== "open" ||
@@ -305,6 +311,7 @@
   }
 
   function count() {
+    watchChoices();
     const layout = inbox.querySelector("[data-count]");
     const open = Number(layout?.dataset.count || 0);
     document.title = `${open ? `(${open}) ` : ""}Inbox · backedge`;
@@ -329,6 +336,11 @@
       open(form, wanted);
       if (wanted) fieldsOf(form).querySelector("textarea, input, select")?.focus();
     }
+    const pick = event.target.closest("[data-do=pick]");
+    if (pick) {
+      const at = [...pick.parentElement.children].indexOf(pick);
+      choose(pick.closest(".question").querySelectorAll(".choice")[at]);
+    }
     const link = event.target.closest(".queue a");
     if (link) {
       event.preventDefault();
@@ -343,9 +355,7 @@
   inbox.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.target.closest("form.choice")?.requestSubmit();
   });
-  document.addEventListener("htmx:afterRequest", (event) => {
-    if (event.detail.elt.id === "inbox-live" && event.detail.successful) merge(event.detail.xhr.responseText);
-  });
+  live.addEventListener("sse:message", refetch);
   window.addEventListener("pagehide", () => {
     // Leaving cancels. This also holds when the browser shows the page again from its memory.
     [...pending.keys()].forEach((name) => undo(cardOf(name)));

@@ -1,8 +1,9 @@
-// Exchanges the token in the address (#token=…) for a cookie, and opens the page without it.
+// Exchanges the token in the address (#token=…) for a cookie, and opens the page without it. Every page does so: a token that
+// stays in the address would be seen by others.
 "use strict";
 
 async function signIn(token) {
-  const message = document.getElementById("message");
+  const message = document.getElementById("message") || document.getElementById("toasts");
   message.textContent = "Signing in …";
   const answer = await fetch("/login", {
     method: "POST",
@@ -10,7 +11,7 @@ async function signIn(token) {
     body: JSON.stringify({ token }),
   });
   if (answer.ok) {
-    location.replace(location.pathname + location.search);
+    location.reload();
   } else {
     const problem = await answer.json().catch(() => ({ detail: "The server did not answer." }));
     message.textContent = "You are not signed in: " + problem.detail;
@@ -26,7 +27,7 @@ function fromAddress() {
 }
 
 window.addEventListener("hashchange", fromAddress);
-document.getElementById("login").addEventListener("submit", (event) => {
+document.getElementById("login")?.addEventListener("submit", (event) => {
   event.preventDefault();
   signIn(document.getElementById("token").value.trim());
 });

@@ -1,5 +1,5 @@
 // What all pages do in the browser: keys, messages, changes through the API, and staying up to date.
-// Other scripts of a page use window.backedge = { send, toast, refresh, key }.
+// Other scripts of a page use window.backedge.
 "use strict";
 
 (() => {
@@ -38,9 +38,36 @@
     setTimeout(() => shown.remove(), 6000);
   }
 
-  /** Fetch the fragments of a page again: elements with hx-get that listen to `refresh`. */
-  function refresh(selector) {
-    document.querySelectorAll(selector).forEach((each) => htmx.trigger(each, "refresh"));
+  /** The HTML of a part of the page. */
+  async function part(path) {
+    const answer = await fetch(path, { headers: { Accept: "text/html" }, credentials: "same-origin" });
+    if (answer.status === 401) location.reload(); // the session has ended: sign in again
+    if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
+    return answer.text();
+  }
+
+  /** Do something whenever it is asked for, but not more often than every so many milliseconds, and never twice at once.
+   *  Whatever was asked for meanwhile is done once more at the end, so that nothing is missed. */
+  function atMostEvery(milliseconds, action) {
+    let last = 0, timer = 0, running = false, again = false;
+    function soon() {
+      if (running) again = true;
+      else if (!timer) timer = setTimeout(act, Math.max(0, last + milliseconds - Date.now()));
+    }
+    async function act() {
+      [timer, running, last] = [0, true, Date.now()];
+      try {
+        await action();
+      } catch (error) {
+        console.info("the page could not be brought up to date", error);
+      }
+      running = false;
+      if (again) {
+        again = false;
+        soon();
+      }
+    }
+    return soon;
   }
 
   /** Do something when a key is pressed outside of fields. */
@@ -88,6 +115,7 @@
   document.addEventListener("click", (event) => {
     const doing = event.target.closest("[data-do]")?.dataset.do;
     if (doing === "help") help.showModal();
+    if (doing === "sign-out") fetch("/logout", { method: "POST", credentials: "same-origin" }).then(() => location.assign("/"));
   });
 
   // Whether the page still hears the server. htmx-ext-sse tries again by itself, after 1, 2, 4 … 64 seconds.
@@ -98,12 +126,11 @@
     connection.hidden = false;
     connection.textContent = "Not connected, trying again …";
   });
-  document.addEventListener("htmx:sseOpen", (event) => {
+  document.addEventListener("htmx:sseOpen", () => {
     connection.hidden = true;
     if (lost) {
       lost = false;
-      toast("Connected again");
-      htmx.trigger(event.target, "refresh");
+      toast("Connected again"); // the stream says what has happened meanwhile
     }
   });
   document.addEventListener("htmx:responseError", (event) => {
@@ -120,7 +147,7 @@
     if (each.matches("input")) key(each.dataset.key, () => each.focus());
   });
 
-  window.backedge = { send, toast, refresh, key, ago };
+  window.backedge = { send, toast, part, atMostEvery, key, ago };
   tick();
   setInterval(tick, 5000);
 })();

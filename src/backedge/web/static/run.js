@@ -4,7 +4,6 @@
   const page = document.getElementById("run");
   if (!page) return;
   const address = page.dataset.address;
-  const atMostEvery = 1000; // milliseconds between two refreshes
 
   // Sizes of the graph.
   function size(kind) {
@@ -14,6 +13,7 @@
     const natural = Number(svg.viewBox.baseVal.width);
     const fits = kind || page.dataset.size || (natural * 0.66 <= box.clientWidth ? "fit" : "full");
     box.classList.toggle("fit", fits === "fit" && natural > box.clientWidth);
+    page.querySelector(".sizes").hidden = natural <= box.clientWidth;
     for (const each of page.querySelectorAll("[data-size]")) each.setAttribute("aria-pressed", String(each.dataset.size === fits));
   }
 
@@ -58,36 +58,16 @@
     return true;
   }
 
-  async function fetched(path) {
-    const answer = await fetch(path, { headers: { "HX-Request": "true" }, credentials: "same-origin" });
-    if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
-    return answer;
-  }
+  // An exported file has no server, and so nothing of window.backedge.
+  const fetched = address && window.backedge.part;
 
-  // Live: htmx tells that there are events. All parts are fetched again, at most once per second, the last time included.
-  let last = 0, timer = 0, running = false, again = false;
-  async function refresh() {
-    if (running) { again = true; return; }
-    running = true;
-    last = Date.now();
-    try {
-      for (const part of page.querySelectorAll(".part[data-more]")) part.dataset.kept = "yes";
-      const parts = [...page.querySelectorAll(".part")].filter((part) => !part.dataset.more);
-      await Promise.all(parts.map(async (part) => show(part, await (await fetched(part.getAttribute("hx-get"))).text())));
-      page.dispatchEvent(new CustomEvent("refreshed"));
-    } catch (error) {
-      console.info("the page could not be refreshed", error);
-    } finally {
-      running = false;
-      if (again) { again = false; soon(); }
-    }
-  }
-  function soon() {
-    if (timer) return;
-    timer = setTimeout(() => { timer = 0; refresh(); }, Math.max(0, last + atMostEvery - Date.now()));
-  }
+  // Live: htmx tells that there are events. All parts are fetched again, but not those of which an earlier page is shown.
+  const refresh = address && window.backedge.atMostEvery(1000, async () => {
+    const parts = [...page.querySelectorAll(".part")].filter((part) => !part.dataset.more);
+    await Promise.all(parts.map(async (part) => show(part, await fetched(part.getAttribute("hx-get")))));
+  });
   const live = document.getElementById("run-live");
-  if (live) live.addEventListener("sse:message", soon);
+  if (live) live.addEventListener("sse:message", refresh);
 
   // The slider: the whole page folds to that moment.
   let moment = 0, wanted = 0;
@@ -96,7 +76,7 @@
     const newest = Number(page.dataset.newest);
     const path = seq >= newest ? address : `${address}?at=${seq}`;
     try {
-      const text = await (await fetched(path)).text();
+      const text = await fetched(path);
       if (wanted !== seq) return;
       const fresh = new DOMParser().parseFromString(text, "text/html").getElementById("run");
       if (!fresh) throw new Error("no page of a run");
@@ -116,7 +96,6 @@
       page.dataset.past = seq;
       page.dataset.seq = seq;
       history.replaceState(null, "", path);
-      page.dispatchEvent(new CustomEvent("refreshed"));
     } catch (error) {
       location.assign(path);
     }
@@ -146,7 +125,7 @@
     query.delete("step");
     const path = `${address}/part/step/${encodeURIComponent(step)}${query.size ? `?${query}` : ""}`;
     try {
-      drawer.innerHTML = await (await fetched(path)).text();
+      drawer.innerHTML = await fetched(path);
       if (drawer.hidden) cameFrom = document.activeElement;
       drawer.hidden = false;
       drawer.focus({ preventScroll: true });
@@ -180,7 +159,7 @@
       event.preventDefault();
       const part = link.closest(".part"), more = link.dataset.more;
       const here = page.dataset.past ? `${more.includes("?") ? "&" : "?"}at=${page.dataset.past}` : "";
-      show(part, await (await fetched(`${address}/part/${more}${here}`)).text());
+      show(part, await fetched(`${address}/part/${more}${here}`));
       if (more.includes("?")) part.dataset.more = more; else delete part.dataset.more;
       return;
     }
@@ -212,7 +191,7 @@
     try {
       await window.backedge.send(method, path, body);
     } catch (error) {
-      if (window.backedge && window.backedge.toast) window.backedge.toast(String(error.message || error));
+      window.backedge.toast(error.message);
       return false;
     }
     if (/\/(pause|resume|cancel)$/.test(path)) location.reload(); else refresh();

@@ -15,6 +15,8 @@ ROW, TOP, LEFT, WIDTH = 24.0, 44.0, 150.0, 1240.0
 BAR = 16.0
 NARROWEST = 5.0
 MOST_ROWS = 60
+WIDEST = 1700
+"""A wider picture is not made to fit its box, because nobody could read it: it scrolls."""
 SIGNS = {"pass": "✓", "fail": "✗", "error": "!", "dropped": "–", "limited": "…", "judging": "▸"}
 STATES = ("asks", "open", "closed")
 
@@ -46,7 +48,7 @@ def timeline_svg(
         TOP + ROW * len(names) + 10,
     )
     parts = [
-        f'<svg class="timeline" xmlns="http://www.w3.org/2000/svg" role="group" aria-labelledby="timeline-title" '
+        f'<svg class="timeline{"" if width <= WIDEST else " long"}" xmlns="http://www.w3.org/2000/svg" role="group" aria-labelledby="timeline-title" '
         f'width="{width}" height="{height:g}" viewBox="0 0 {width} {height:g}">',
         f'<title id="timeline-title">{counted(len(shown), "attempt")} over the time at work</title>',
         *_markers(),
@@ -74,7 +76,7 @@ def _grid(axis: Axis, names: Sequence[str], place: Mapping[str, float], width: f
     for index, name in enumerate(names):
         y = place[name]
         if index % 2 == 0:
-            yield f'<rect class="stripe" x="0" y="{y:g}" width="{width:g}" height="{ROW:g}"/>'
+            yield f'<rect class="odd" x="0" y="{y:g}" width="{width:g}" height="{ROW:g}"/>'
         yield (
             f'<text class="row" x="10" y="{y + 16:g}">{escape(fitted(name, LEFT - 14, 12))}'
             f"<title>{escape(name)}</title></text>"
