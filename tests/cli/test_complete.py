@@ -288,7 +288,8 @@ def test_show_diff_has_the_first_version(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "word", "meant"), [("--kind", "fix_reqest", "fix_request"), ("--severity", "hihg", "high")]
+    ("key", "word", "meant"),
+    [("--kind", "fix_reqest", "fix_request"), ("--severity", "hihg", "high"), ("--to", "cod", "code")],
 )
 def test_a_typo_in_feedback_is_refused_and_not_kept(make: Make, key: str, word: str, meant: str) -> None:
     project = make({"steps": STEPS})

@@ -8,13 +8,12 @@ after an @ anywhere in the prompt; for these it is written \\@.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 
 from backedge.core.briefing import Briefing
 from backedge.core.suggestions import did_you_mean
-from backedge.core.text import clean, one_line
+from backedge.core.text import clean, json_text, one_line
 from backedge.core.value import Json
 from backedge.core.wording import DATA, changes_text, feedback_text
 
@@ -177,7 +176,7 @@ def _headed(value: Json, texts: list[str], whole: str) -> str:
 
 
 def _fenced(value: Json, whole: str) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+    text = value if isinstance(value, str) else json_text(value)
     if len(text) > LONGEST:
         text = f"{text[:LONGEST]}\n… ({len(text) - LONGEST:,} more characters: all of it is in {whole})"
     return fenced(text)
