@@ -14,7 +14,8 @@ from backedge.app import Engine, Run
 from backedge.core.errors import FeedbackRefused, RunHeld
 from backedge.core.events import LoopOpened
 from backedge.core.feedback.raising import feedback_problem, missing_words
-from backedge.core.model import HUMAN, MalformedFeedback
+from backedge.core.feedback.routing import NO_TARGET
+from backedge.core.model import HUMAN, ROOTS, MalformedFeedback
 from backedge.core.workflow.definition import Workflow
 from backedge.engine.protocol import Feedback, to_feedback
 from backedge.engine.store import events_of
@@ -52,10 +53,9 @@ async def send_feedback(
     that is refused with FeedbackRefused, and the journal need not keep it."""
     state = await run.state()
     before = state.seq
-    if source == HUMAN and (read := to_feedback(item, state.workflow.kinds)).to:
-        problem = feedback_problem(state, source, read, {})
-        if problem is not None:
-            raise FeedbackRefused(problem)
+    read = to_feedback(item, state.workflow.kinds)
+    if source == HUMAN and any(name not in (*state.steps, *ROOTS, HUMAN) for name in read.to):
+        raise FeedbackRefused(feedback_problem(state, source, read, {}) or NO_TARGET)
     loop = await run.raise_feedback(secrets_in(project, run.id).value(item), source)
     await refresh_views(project, run, say)
     since = await events_of(engine.journal, run.id, before)

@@ -330,7 +330,7 @@ def test_stats_name_the_means_and_only_phases_of_the_workflow(make: Make) -> Non
     )
     project.run()
     said = project.backedge("stats").out
-    assert "found by: lint 1\n  found by means of: tool 1\n" in said and "design" not in said and "research" not in said
+    assert "found by: lint 1\n  by kind of judge: tool 1\n" in said and "design" not in said and "research" not in said
 
 
 # Terminals

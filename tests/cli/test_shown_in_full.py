@@ -262,3 +262,19 @@ def test_a_long_description_is_whole_where_the_loop_is_shown(make: Make) -> None
     project.run()
     for view in (("show",), ("feedback", "list")):
         assert f"{long}: fixed" in project.backedge(*view).out
+
+
+def test_the_answer_to_a_question_is_why_its_source_works_again(make: Make) -> None:
+    steps = {"plan": {"phase": "planning"}, "code": {"phase": "code", "needs": ["plan"]}}
+    item = raises("context_request", "plan", message="which size?")
+    project = make({"steps": steps}, plan=[{}, {"answer": "50"}], code=[{"feedback": [item]}, {}])
+    assert "▸ code (attempt 2) with the answer to L-1" in project.run().err
+
+
+def test_one_step_of_a_run_has_no_evidence_of_others(make: Make) -> None:
+    judge = {"reviews": "code", "report": "exitcode", "run": ["true"]}
+    project = make({"steps": {"code": {"phase": "code"}, "test": judge}}, code=[{"output": 1}])
+    assert project.run().outcome == "verified"
+    assert "evidence:" in project.backedge("show").out
+    assert "evidence:" in project.backedge("show", "--step", "test").out
+    assert "evidence:" not in project.backedge("show", "--step", "code").out

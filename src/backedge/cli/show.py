@@ -150,8 +150,13 @@ def narrowed(report: Report, step: str) -> Report:
     loops = [loop for loop in report.loops if step in (loop.source, *loop.targets, *_reworked(loop.history))]
     own = {id for loop in loops for id in loop.findings}
     names = {loop.id for loop in loops}
+    evidence = report.evidence
+    if evidence is not None:
+        judges = {name: each for name, each in evidence.judges.items() if name == step}
+        evidence = replace(evidence, judges=judges) if judges else None
     return replace(
         report,
+        evidence=evidence,
         steps={name: each for name, each in report.steps.items() if name == step},
         checks={name: each for name, each in report.checks.items() if name == step},
         gates={name: each for name, each in report.gates.items() if name == step},

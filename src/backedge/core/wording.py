@@ -152,7 +152,9 @@ def _result(result: LoopResult, what: str) -> Iterator[str]:
     yield ""
     yield f"### {what} ({result.loop}, {result.kind}) is {'answered' if answered else result.state}{by}"
     chosen = f"Chosen: {result.option}" if result.option else ""
-    why = f"Reason: {result.text}" if result.option and result.text else result.text
+    why = (
+        "" if result.option and answers else f"Reason: {result.text}" if result.option and result.text else result.text
+    )
     yield from _fenced("\n".join(part for part in (result.message, chosen, why, *answers) if part))
 
 

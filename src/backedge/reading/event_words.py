@@ -13,6 +13,7 @@ from backedge.core.events import Event
 from backedge.core.feedback.loop import Loop
 from backedge.core.feedback.undoable import words_of
 from backedge.core.findings.ledger import TrackedFinding
+from backedge.core.model import Kind
 from backedge.core.state.run import ASKED, RunState
 from backedge.core.text import counted, duration, shown
 from backedge.reading.clock_time import clock_time

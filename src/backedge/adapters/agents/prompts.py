@@ -116,8 +116,12 @@ def _section(title: str, text: str) -> str:
 def _inputs(briefing: Briefing, whole: str) -> str:
     if not briefing.inputs:
         return ""
-    parts = [f"From `{one_line(name)}`:\n{_shown(value, whole)}" for name, value in briefing.inputs.items()]
+    parts = [f"From `{one_line(name)}`:{_input(value, whole)}" for name, value in briefing.inputs.items()]
     return _section("What earlier steps made", "\n\n".join([_DATA, *parts]))
+
+
+def _input(value: Json, whole: str) -> str:
+    return " no output beside its files." if value is None else f"\n{_shown(value, whole)}"
 
 
 def _previous(briefing: Briefing, whole: str) -> str:
