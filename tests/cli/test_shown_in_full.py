@@ -278,3 +278,24 @@ def test_one_step_of_a_run_has_no_evidence_of_others(make: Make) -> None:
     assert "evidence:" in project.backedge("show").out
     assert "evidence:" in project.backedge("show", "--step", "test").out
     assert "evidence:" not in project.backedge("show", "--step", "code").out
+
+
+def test_the_summary_names_what_was_left_and_why_steps_were_skipped(make: Make) -> None:
+    steps = {**JUDGED, "deploy": {"needs": ["review"], "when": "code:/size > 9"}}
+    minor = {"description": "a name could be better", "severity": "low"}
+    project = make(
+        {"steps": steps}, code=[{"output": {"size": 2}}], review=[{"verdict": "needs_improvement", "findings": [minor]}]
+    )
+    said = project.backedge("run")
+    assert said.code == 0
+    assert "F-1 [low] deferred: a name could be better" in said.out
+    assert "skipped: deploy (code:/size > 9 is false)" in said.out
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"), [("error", "why: limit"), ("skip", "skipped: review (skipped by on_breach)")]
+)
+def test_the_summary_says_why_a_run_failed_or_was_only_accepted(make: Make, policy: str, words: str) -> None:
+    workflow = {"steps": JUDGED, "limits": {"rounds_per_loop": 0}, "on_breach": policy}
+    said = make(workflow, code=[{"output": 1}], review=[failed("one")]).backedge("run")
+    assert words in said.out
