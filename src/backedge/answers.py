@@ -13,8 +13,9 @@ from backedge.adapters.views import RunViews
 from backedge.app import Engine, Run
 from backedge.core.errors import FeedbackRefused, RunHeld
 from backedge.core.events import LoopOpened
-from backedge.core.feedback.raising import missing_words
-from backedge.core.model import MalformedFeedback
+from backedge.core.feedback.raising import feedback_problem, missing_words
+from backedge.core.feedback.routing import NO_TARGET
+from backedge.core.model import HUMAN, ROOTS, MalformedFeedback
 from backedge.core.workflow.definition import Workflow
 from backedge.engine.protocol import Feedback, to_feedback
 from backedge.engine.store import events_of
@@ -48,8 +49,13 @@ async def submit(engine: Engine, project: Project, run: Run, escalation: str, an
 async def send_feedback(
     engine: Engine, project: Project, run: Run, item: Feedback, source: str, say: Say
 ) -> tuple[str, list[str]]:
-    """Raise feedback. Returns its loop, and warnings about how it is routed."""
-    before = (await run.state()).seq
+    """Raise feedback. Returns its loop, and warnings about how it is routed. A person who mistypes a target can type it again:
+    that is refused with FeedbackRefused, and the journal need not keep it."""
+    state = await run.state()
+    before = state.seq
+    read = to_feedback(item, state.workflow.kinds)
+    if source == HUMAN and any(name not in (*state.steps, *ROOTS, HUMAN) for name in read.to):
+        raise FeedbackRefused(feedback_problem(state, source, read, {}) or NO_TARGET)
     loop = await run.raise_feedback(secrets_in(project, run.id).value(item), source)
     await refresh_views(project, run, say)
     since = await events_of(engine.journal, run.id, before)

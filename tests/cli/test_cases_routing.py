@@ -106,7 +106,13 @@ def test_a3_12_an_unknown_phase_is_an_error_of_the_judge_that_names_it(make: Mak
 
 @pytest.mark.parametrize(
     ("findings", "word"),
-    [(["high"] * 4, "conditional"), (["high"] * 5, "fail"), (["critical"], "fail"), (["medium"] * 9, "pass")],
+    [
+        (["high"] * 4, "conditional"),
+        (["high"] * 5, "fail"),
+        (["critical"], "fail"),
+        (["medium"] * 9, "pass"),
+        ([], "pass"),
+    ],
 )
 def test_a3_14_four_high_pass_conditionally_five_or_a_critical_do_not(
     make: Make, findings: list[str], word: str
@@ -115,7 +121,7 @@ def test_a3_14_four_high_pass_conditionally_five_or_a_critical_do_not(
     work = {"profile": "asp", "steps": {"code": {"phase": "code"}, "review": {"reviews": "code"}}}
     project = make(work, review=[{"findings": found}, passed()])
     result = project.run()
-    assert result.attempts["code"] == (2 if word == "fail" else 1)
+    assert result.attempts == ({"code": 2, "review": 2} if word == "fail" else {"code": 1, "review": 1})
     assert next(each["word"] for each in project.events() if each["type"].startswith("verdict_given")) == word
     if word != "fail":
         assert (result.code, result.steps["review"]["verdict"]) == (0, word)

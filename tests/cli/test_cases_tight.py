@@ -96,7 +96,7 @@ def test_a2_12_an_unrecognised_verdict_is_never_a_pass(make: Make) -> None:
     _project, result = tight(make, [vague, vague, vague, passed()])
     assert (result.code, result.breach) == (3, ("errors_in_a_row", 3, 3))
     assert result.escalation["step"] == "review"
-    assert "no verdict: say pass, fail or needs_improvement" in result.escalation["reason"]
+    assert "no verdict: say pass, fail or needs_improvement; it said: looks fine" in result.escalation["reason"]
     assert (result.attempts["test"], result.loops) == (0, [])
 
 

@@ -288,7 +288,8 @@ def test_show_diff_has_the_first_version(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "word", "meant"), [("--kind", "fix_reqest", "fix_request"), ("--severity", "hihg", "high")]
+    ("key", "word", "meant"),
+    [("--kind", "fix_reqest", "fix_request"), ("--severity", "hihg", "high"), ("--to", "cod", "code")],
 )
 def test_a_typo_in_feedback_is_refused_and_not_kept(make: Make, key: str, word: str, meant: str) -> None:
     project = make({"steps": STEPS})
@@ -329,7 +330,7 @@ def test_stats_name_the_means_and_only_phases_of_the_workflow(make: Make) -> Non
     )
     project.run()
     said = project.backedge("stats").out
-    assert "found by: lint 1\n  found by means of: tool 1\n" in said and "design" not in said and "research" not in said
+    assert "found by: lint 1\n  by kind of judge: tool 1\n" in said and "design" not in said and "research" not in said
 
 
 # Terminals

@@ -127,7 +127,7 @@ def test_a_person_who_judges_sees_the_artifact(make: Make) -> None:
     project = make(work, a=[{"output": {"page": "login"}, "summary": "a first page"}, {"output": long}])
     run = project.run().run
     lines = [line.strip() for line in project.backedge("inbox").out.splitlines()]
-    assert "a, version 1: a first page" in lines and '|  "page": "login"' in lines
+    assert "a, version 1: a first page" in lines and '| {"page": "login"}' in lines
     assert any(line.startswith("pass: ") for line in lines) and any(
         line.startswith("fail --note …: ") for line in lines
     )

@@ -190,4 +190,112 @@ def test_a_text_of_several_lines_is_not_a_json_string_for_people_either(make: Ma
     project = make({"steps": {"code": {"phase": "code"}}}, code=[{"feedback": [item]}, {}])
     assert project.run().code == 3
     text = project.backedge("inbox").out
-    assert "trace:\n      |   line 1\n      |   line 2" in text and '"seen": 3' in text
+    assert "trace:\n      |   line 1\n      |   line 2" in text and "seen: 3" in text
+
+
+NESTED = {"constraint": "no sockets", "nested": {"tried": [1, {"deep": "websocket handshake"}]}, "more": "x" * 60}
+
+
+@pytest.mark.parametrize("view", [("inbox",), ("show",), ("feedback", "list")])
+def test_details_are_shown_to_their_depth(make: Make, view: tuple[str, ...]) -> None:
+    project = make({"steps": {"code": {"phase": "code"}}}, code=[{"feedback": [asked(details=NESTED)]}, {}])
+    assert project.run().code == 3
+    text = project.backedge(*view).out
+    assert "constraint: no sockets" in text and '{"deep": "websocket handshake"}' in text and "more line" not in text
+
+
+def asked(**more: Any) -> dict[str, Any]:
+    return raises("context_request", "human", message="which hosting?", **more)
+
+
+def test_the_place_in_the_output_is_shown_beside_the_file(make: Make) -> None:
+    finding = {**WRONG, "file": "api.md", "line": 12}
+    project = make({"steps": JUDGED, "limits": {"rounds_per_loop": 1}}, code=[{"output": 1}], review=[failed(finding)])
+    assert project.run().code == 3
+    for view in (("inbox",), ("show",), ("feedback", "list"), ("decide", "E-1", "history")):
+        text = project.backedge(*view).out
+        assert "api.md:12" in text and "/requirements/3" in text, view
+
+
+def test_the_history_of_a_question_has_what_it_is_about(make: Make) -> None:
+    steps = {"plan": {"phase": "planning"}, "deploy": {"needs": ["plan"], "approval": "human"}}
+    project = make({"steps": steps}, plan=[{"output": "\n".join(f"unit {n}" for n in range(30))}])
+    assert project.run().code == 3
+    text = project.backedge("decide", "E-1", "history").out
+    assert "unit 0" in text and "unit 17" in text and "unit 29" in text
+
+
+def test_the_inbox_says_who_has_acknowledged_the_question(make: Make) -> None:
+    project = make({"steps": {"code": {"phase": "code"}}}, code=[{"feedback": [asked()]}, {}])
+    assert project.run().code == 3
+    project.backedge("feedback", "acknowledge", "L-1", "--message", "I am on it", "--eta", "2h")
+    assert "human acknowledges: I am on it; until 2h" in project.backedge("inbox").out
+    (item,) = project.backedge("inbox", "--json").json
+    assert item["responses"]["human"]["message"] == "I am on it"
+
+
+def test_a_loop_shows_only_claims_about_its_own_findings(make: Make) -> None:
+    steps = {"code": {"phase": "code"}, "review": {"reviews": "code"}, "test": {"tests": "code"}}
+    fix = {"output": 2, "resolutions": [{"finding": "F-1", "status": "contested", "note": "the story says so"}]}
+    project = make(
+        {"steps": steps}, code=[{"output": 1}, fix], review=[failed("one"), passed()], test=[failed("two"), passed()]
+    )
+    assert project.run().outcome == "verified"
+    assert project.backedge("show").out.count("code says F-1 is contested: the story says so") == 1
+
+
+def test_text_that_is_cut_names_the_command_that_shows_all_of_it(make: Make) -> None:
+    evidence = "\n".join(f"frame {number}" for number in range(30))
+    workflow = {"steps": JUDGED, "limits": {"rounds_per_loop": 1}}
+    project = make(workflow, code=[{"output": 1}], review=[failed({"description": "one", "evidence": evidence})])
+    result = project.run()
+    for view in (("show",), ("feedback", "list")):
+        text = project.backedge(*view).out
+        assert "frame 17" not in text and f"backedge show {result.run} --all" in text
+    whole = project.backedge("show", "--all").out
+    assert "frame 17" in whole and "--all" not in whole
+
+
+def test_a_long_description_is_whole_where_the_loop_is_shown(make: Make) -> None:
+    long = f"the discount is {'much ' * 30}too large"
+    project = make({"steps": JUDGED}, code=[{"output": 1}, {"output": 2}], review=[failed(long), passed()])
+    project.run()
+    for view in (("show",), ("feedback", "list")):
+        assert f"{long}: fixed" in project.backedge(*view).out
+
+
+def test_the_answer_to_a_question_is_why_its_source_works_again(make: Make) -> None:
+    steps = {"plan": {"phase": "planning"}, "code": {"phase": "code", "needs": ["plan"]}}
+    item = raises("context_request", "plan", message="which size?")
+    project = make({"steps": steps}, plan=[{}, {"answer": "50"}], code=[{"feedback": [item]}, {}])
+    assert "▸ code (attempt 2) with the answer to L-1" in project.run().err
+
+
+def test_one_step_of_a_run_has_no_evidence_of_others(make: Make) -> None:
+    judge = {"reviews": "code", "report": "exitcode", "run": ["true"]}
+    project = make({"steps": {"code": {"phase": "code"}, "test": judge}}, code=[{"output": 1}])
+    assert project.run().outcome == "verified"
+    assert "evidence:" in project.backedge("show").out
+    assert "evidence:" in project.backedge("show", "--step", "test").out
+    assert "evidence:" not in project.backedge("show", "--step", "code").out
+
+
+def test_the_summary_names_what_was_left_and_why_steps_were_skipped(make: Make) -> None:
+    steps = {**JUDGED, "deploy": {"needs": ["review"], "when": "code:/size > 9"}}
+    minor = {"description": "a name could be better", "severity": "low"}
+    project = make(
+        {"steps": steps}, code=[{"output": {"size": 2}}], review=[{"verdict": "needs_improvement", "findings": [minor]}]
+    )
+    said = project.backedge("run")
+    assert said.code == 0
+    assert "F-1 [low] deferred: a name could be better" in said.out
+    assert "skipped: deploy (code:/size > 9 is false)" in said.out
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"), [("error", "why: limit"), ("skip", "skipped: review (skipped by on_breach)")]
+)
+def test_the_summary_says_why_a_run_failed_or_was_only_accepted(make: Make, policy: str, words: str) -> None:
+    workflow = {"steps": JUDGED, "limits": {"rounds_per_loop": 0}, "on_breach": policy}
+    said = make(workflow, code=[{"output": 1}], review=[failed("one")]).backedge("run")
+    assert words in said.out

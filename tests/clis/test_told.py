@@ -257,6 +257,4 @@ def test_a_finding_in_a_file_that_no_step_may_write_is_a_question_at_once(tmp_pa
     assert done.returncode == 3, done.stderr
     told = json.loads(done.stdout)
     assert told["steps"]["code"]["attempts"] == 1
-    assert told["escalations"][0]["reason"].startswith(
-        "no step may write the file of F-1 in 'docs/api.md' (plan may write nothing;"
-    )
+    assert told["escalations"][0]["reason"].startswith("no step may write 'docs/api.md' (F-1); plan may write nothing;")

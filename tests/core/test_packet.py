@@ -325,7 +325,7 @@ def test_a_mistyped_history_is_recognised() -> None:
 def test_continue_of_a_budget_adds_its_size_or_the_given_amount() -> None:
     shown = newest(Play(flow(*WORK, limits={"attempts": 2})).run())
     continued, cancel = shown.options
-    assert (continued.next, continued.effort) == ("the run continues", "up to 2 more of attempts")
+    assert (continued.next, continued.effort) == ("the run continues", "up to 2 more attempts")
     assert continued.impact == "the budget grows by 2, or by the amount that you give"
     assert (cancel.choice, shown.numbers) == ("cancel", (Breach("attempts", 2, 2),))
 

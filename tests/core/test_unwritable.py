@@ -22,7 +22,7 @@ def test_a_person_is_asked_at_once_and_told_who_may_write_what() -> None:
     play = reviewed(Finding("outdated", file="docs/api.md"))
     (packet,) = play.s.escalations.values()
     assert packet.reason == (
-        "no step may write the file of F-1 in 'docs/api.md' (plan may write nothing; code may write src/**, README.md): "
+        "no step may write 'docs/api.md' (F-1); plan may write nothing; code may write src/**, README.md: "
         "fix it yourself and resolve, or accept it; `writes` can allow it"
     )
     assert (packet.breach, play.attempts()["code"], play.outcome) == (None, 1, "waiting")
@@ -33,7 +33,7 @@ def test_a_step_that_could_write_it_and_does_not_get_it_is_named() -> None:
     play = Play(work, {"code": grows, "review": [failed(Finding("outdated", file="docs/api.md")), passed()]}).run()
     (packet,) = play.s.escalations.values()
     assert packet.reason == (
-        "code may not write the file of F-1 in 'docs/api.md' (code may write src/**, README.md): reassign it (plan), "
+        "code may not write 'docs/api.md' (F-1); code may write src/**, README.md: reassign it (plan), "
         "fix it yourself and resolve, or accept it; `writes` can allow it"
     )
     assert (play.attempts()["code"], play.outcome) == (1, "waiting")

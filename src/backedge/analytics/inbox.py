@@ -134,6 +134,8 @@ class InboxItem(EscalationReport, frozen=True):
     """The rounds that were rolled back, oldest first."""
     spent: tuple[StepSpent, ...] = ()
     """For a budget that is used up: what each step has used of it, the largest part first."""
+    responses: dict[str, Json] = {}
+    """How its targets acknowledged the feedback: message, action and eta, by target."""
 
 
 def spent_by_step(events: Iterable[e.Event], limit: str) -> tuple[StepSpent, ...]:
@@ -208,6 +210,7 @@ def inbox_item(
         errors=errors,
         rolled_back=rollbacks_of(state, loop) if loop is not None else (),
         spent=spent,
+        responses=loop.acknowledged if loop is not None else {},
     )
 
 

@@ -27,7 +27,7 @@ from backedge.cli.common import (
 )
 from backedge.cli.page import Page, width_of
 from backedge.cli.people import me, require_person, speaker
-from backedge.cli.show import read_run
+from backedge.cli.show import cut_words, read_run
 from backedge.cli.story import loop_lines, refusal_lines
 from backedge.core.errors import IllegalCommand
 from backedge.core.model import Option
@@ -191,6 +191,8 @@ def list_(run_name: str | None, journal: Path | None, as_json: bool) -> None:
     for refusal in report.refused:
         for line in refusal_lines(refusal, page):
             click.echo(line)
+    for line in cut_words(report.run, page):
+        click.echo(line)
 
 
 @feedback.command("reclassify")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from backedge.analytics.inbox import InboxItem
 from backedge.analytics.rounds import LoopHistory
 from backedge.cli.findings_table import finding_lines, findings_table
-from backedge.cli.packet_text import choice_lines
+from backedge.cli.packet_text import choice_lines, material_lines
 from backedge.cli.page import Page, ago
 from backedge.cli.story import asked_lines, history_lines
 from backedge.core import events as e
@@ -24,6 +24,7 @@ def full_history(item: InboxItem, history: RunHistory, page: Page, now: float) -
     else:
         yield from page.own_line(f"everything that happened: backedge show {item.run} --all", 2)
     if item.decided is None:
+        yield from material_lines(item, page)
         yield from choice_lines(item, page)
 
 

@@ -151,6 +151,8 @@ def _asked_lines(item: InboxItem, page: Page) -> Iterator[str]:
     if item.loop is None and item.kind:
         for option in item.offers:
             yield from page.own_line(f"option: {option_text(option, page)}", 4)
+    for target, said in item.responses.items():
+        yield from page.own_line(acknowledged(target, said["message"], said["action"], said["eta"], page), 2)
     yield from _error_lines(item, page)
     for each in item.rolled_back:
         caused = f"; it caused {', '.join(each.caused)}" if each.caused else ""
@@ -158,6 +160,12 @@ def _asked_lines(item: InboxItem, page: Page) -> Iterator[str]:
         yield from page.own_line(f"round {each.round} was rolled back: {who}{caused}", 2)
     if item.advice:
         yield from page.text("earlier advice", item.advice, 2)
+
+
+def acknowledged(target: str, message: str, action: str, eta: str, page: Page) -> str:
+    """How a target confirmed that it has received feedback."""
+    words = page.cut("; ".join(part for part in (message, action, f"until {eta}" if eta else "") if part), 200)
+    return f"{page.cut(target, 40)} acknowledges{f': {words}' if words else ''}"
 
 
 def _error_lines(item: InboxItem, page: Page) -> Iterator[str]:
@@ -231,6 +239,7 @@ def _input_lines(made: InboxInput, page: Page) -> Iterator[str]:
     if made.output is None:
         return
     lines, most = clean(as_text(made.output)).expandtabs().splitlines(), page.least(MOST_LINES, 4)
+    most = len(lines) if page.whole else most
     shown = list(page.block(lines[:most], 4, most))
     yield from shown
     if made.payload is not None or len(lines) > most or any(line.endswith("…") for line in shown):

@@ -25,6 +25,9 @@ MOST_FILES = 5
 """How many changed files to name."""
 MOST_DENIED = 5
 MOST_REFUSED = 3
+MOST_LEFT = 5
+"""How many findings to name that were accepted or deferred."""
+SKIPPED = ("skipped", "passed_over")
 NOT_BROKEN = ("interrupted", "in doubt")
 """Why attempts ended that are no errors of their agents."""
 UNLIMITED = 10_000
@@ -88,8 +91,18 @@ def decide_command(escalation: str, words: Iterable[str], run: str, width: int =
 
 def summary_lines(report: Report, events: Sequence[Event], project: Project) -> Iterator[str]:
     """The lines below the first one of a summary."""
+    if report.reason and report.outcome in ("failed", "cancelled"):
+        yield f"  why: {shown(report.reason, 200)}"
     if report.findings:
         yield f"  findings: {counted_findings(report)}"
+    left = [each for each in report.findings if each.status in ("accepted", "deferred")]
+    for each in left[:MOST_LEFT]:
+        yield f"     {each.id} [{each.severity}] {each.status}: {shown(each.description)}"
+    if len(left) > MOST_LEFT:
+        yield f"     … and {len(left) - MOST_LEFT} more: backedge show {report.run}"
+    for name, why in skipped_steps(events).items():
+        if report.everybody[name].state in SKIPPED:
+            yield f"  skipped: {name} ({shown(why)})"
     changed = changed_files(events, project, report.run)
     if changed:
         named = [f"{shown(name, 60)}{_lines(each)}" for name, each in changed.items()]
@@ -100,6 +113,20 @@ def summary_lines(report: Report, events: Sequence[Event], project: Project) -> 
     yield from (f"  ! {each}" for each in denied[:MOST_DENIED])
     if len(denied) > MOST_DENIED:
         yield f"  ! … and {len(denied) - MOST_DENIED} more denied tools: backedge logs {report.run}"
+
+
+def skipped_steps(events: Iterable[Event]) -> dict[str, str]:
+    """Why each step that was ever skipped was skipped last."""
+    found: dict[str, str] = {}
+    for event in events:
+        match event:
+            case e.ConditionEvaluated(met=False):
+                found[event.step] = f"{event.reason} is false"
+            case e.StepSkipped():
+                found[event.step] = event.reason
+            case _:
+                pass
+    return found
 
 
 def next_words(project: Project, report: Report) -> str:

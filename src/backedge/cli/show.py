@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from backedge.analytics.inbox import InboxItem
     from backedge.analytics.report import Report
     from backedge.analytics.rounds import Histories, RoundReport
+    from backedge.cli.page import Page
 
 LINES = 200
 """How many lines of the timeline `show` prints without --all."""
@@ -149,8 +150,13 @@ def narrowed(report: Report, step: str) -> Report:
     loops = [loop for loop in report.loops if step in (loop.source, *loop.targets, *_reworked(loop.history))]
     own = {id for loop in loops for id in loop.findings}
     names = {loop.id for loop in loops}
+    evidence = report.evidence
+    if evidence is not None:
+        judges = {name: each for name, each in evidence.judges.items() if name == step}
+        evidence = replace(evidence, judges=judges) if judges else None
     return replace(
         report,
+        evidence=evidence,
         steps={name: each for name, each in report.steps.items() if name == step},
         checks={name: each for name, each in report.checks.items() if name == step},
         gates={name: each for name, each in report.gates.items() if name == step},
@@ -168,6 +174,12 @@ def _reworked(history: Sequence[RoundReport]) -> list[str]:
     return [target for turn in history for target in turn.targets]
 
 
+def cut_words(run: str, page: Page) -> Iterator[str]:
+    """What shows all of the texts that a page has cut, if it has cut any."""
+    if page.has_cut:
+        yield from ("… stands for text that is left out. All of it:", f"  backedge show {run} --all", "")
+
+
 def _lines(found: Shown, whole: bool) -> list[str]:
     from backedge.cli.page import Page, width_of
     from backedge.cli.run_summary import closing_words
@@ -180,14 +192,16 @@ def _lines(found: Shown, whole: bool) -> list[str]:
     def wrapped(lines: Iterable[str], hang: int = 2) -> list[str]:
         return [line for each in lines for line in page.own_line(each, hang=hang)]
 
+    told = wrapped(story(report, found.events, found.histories, found.items, page, of_a_loop))
     return [
         f"{shown(report.run)}  {shown(report.workflow)}  {report.outcome}{paused}",
         "",
         *earlier(found.timeline, most, "line"),
         *wrapped(found.timeline[-(most or len(found.timeline)) :], 11),
         "",
-        *wrapped(story(report, found.events, found.histories, found.items, page, of_a_loop)),
+        *told,
         "",
+        *cut_words(report.run, page),
         *wrapped(closing_words(report, changes=False, questions=False, width=page.width)),
         *([found.remark] if found.remark else []),
     ]

@@ -110,7 +110,7 @@ def _lines(found: Stats) -> Iterator[str]:
     yield from _counts("by severity", findings.by_severity)
     yield from _counts("by status", findings.by_status)
     yield from _counts("found by", findings.by_judge, MOST_JUDGES)
-    yield from _counts("found by means of", findings.by_means)
+    yield from _counts("by kind of judge", findings.by_means)
     for origin in findings.by_phase:
         yield f"  injected in {_phase(origin.injected)}, detected in {_phase(origin.detected)}: {origin.findings}"
     for each in findings.yields:

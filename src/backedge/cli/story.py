@@ -11,14 +11,14 @@ from backedge.analytics.report import FindingReport, ListedLoop, LoopReport, Ref
 from backedge.analytics.rounds import Histories, LoopHistory, Round, RoundReport, VerdictReport
 from backedge.cli.common import earlier, shown
 from backedge.cli.evidence import evidence_lines
-from backedge.cli.packet_text import last_change_lines, material_lines, option_text
+from backedge.cli.packet_text import acknowledged, last_change_lines, material_lines, option_text
 from backedge.cli.page import Page
 from backedge.core import events as e
 from backedge.core.events import Event
 from backedge.core.feedback.undoable import words_of
 from backedge.core.model import HUMAN, Resolution
 from backedge.core.state.run import ASKED
-from backedge.core.text import counted, duration, finding_ids
+from backedge.core.text import claimed, counted, duration, finding_ids
 from backedge.core.wording import tests_text
 from backedge.reading.evidence_words import BEFORE
 
@@ -56,7 +56,7 @@ def story(
         if left:
             yield from ("", title)
             for finding in left:
-                yield from page.own_line(f"{_finding(finding)}, found by {finding.found_by}", 2)
+                yield from page.own_line(f"{_finding(finding, page)}, found by {finding.found_by}", 2)
     yield from evidence_lines(report)
     for refusal in report.refused:
         yield ""
@@ -166,8 +166,10 @@ def _finding_lines(finding: FindingReport, page: Page, indent: int = 2) -> Itera
     gap = f" ({finding.gap})" if finding.gap else ""
     before = f" ({BEFORE})" if finding.failed_before else ""
     note = f" ({page.cut(finding.note, 200)})" if finding.note else ""
-    yield from page.own_line(f"{_finding(finding)}{gap}{before}: {finding.status.replace('_', ' ')}{note}", indent)
+    status = finding.status.replace("_", " ")
+    yield from page.own_line(f"{_finding(finding, page)}{gap}{before}: {status}{note}", indent)
     parts = (
+        ("path", finding.path if finding.file and finding.path else ""),
         (f"severity in the words of {shown(finding.found_by, 40)}", finding.word),
         ("category", finding.category),
         ("test", finding.test if finding.test not in finding.description else ""),
@@ -176,7 +178,7 @@ def _finding_lines(finding: FindingReport, page: Page, indent: int = 2) -> Itera
         ("impact", finding.impact),
         ("requirement", finding.requirement_id or ""),
         ("suggested fix", finding.suggested_fix or ""),
-        ("its author says", finding.claim),
+        ("its author says", claimed(finding.claim)),
     )
     settled = finding.status in SETTLED and not page.whole
     for label, text in parts:
@@ -216,13 +218,12 @@ def request_lines(asked: LoopReport | RoundReport | RefusalReport, page: Page, i
         yield from page.own_line(f"option: {option_text(option, page)}", indent)
 
 
-def _finding(finding: FindingReport) -> str:
+def _finding(finding: FindingReport, page: Page) -> str:
     line = f":{finding.line}" if finding.line is not None else ""
-    place = (
-        f"{shown(finding.file, 60)}{line} " if finding.file else f"{shown(finding.path, 60)} " if finding.path else ""
-    )
+    where = f"{page.cut(finding.file, 100)}{line} " if finding.file else ""
+    where = where or (f"{page.cut(finding.path, 100)} " if finding.path else "")
     blocking = ", blocking" if finding.blocking else ""
-    return f"{finding.id} [{finding.severity}{blocking}] {place}{shown(finding.description)}"
+    return f"{finding.id} [{finding.severity}{blocking}] {where}{page.cut(finding.description, 300)}"
 
 
 def history_lines(history: LoopHistory, message: str, page: Page, indent: int = 4) -> Iterator[str]:
@@ -249,8 +250,11 @@ def _round_lines(turn: Round, over: bool, message: str, page: Page, indent: int)
     yield from work_lines(told, page, indent)
     if told.message and told.message != message:
         yield from asked_lines(told, page, indent + _LABEL)
+    given = {id for ids in told.shares.values() for id in ids}
     for work in told.work:
         for claim in work.claims:
+            if claim.finding not in given:  # an attempt can address several loops
+                continue
             note = f": {page.cut(claim.note, 200)}" if claim.note else ""
             yield from page.own_line(f"{work.step} says {claim.finding} is {claim.status}{note}", indent + _LABEL)
 
@@ -285,8 +289,7 @@ def _statuses(verdict: VerdictReport) -> str:
 def _event_words(event: Event, page: Page) -> str:
     match event:
         case e.FeedbackAcknowledged():
-            parts = (event.message, event.action, f"until {event.eta}" if event.eta else "")
-            return f"{event.target} acknowledges: {page.cut('; '.join(part for part in parts if part), 200)}"
+            return acknowledged(event.target, event.message, event.action, event.eta, page)
         case e.AnswerGiven():
             return f"{event.target} answers: {page.cut(_text(event.answer), 300)}"
         case e.PositionTaken():

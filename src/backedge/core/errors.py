@@ -64,7 +64,8 @@ class EngineClosed(BackedgeError):
 
 
 class FeedbackRefused(BackedgeError):
-    """The feedback cannot be delivered. One event with the reason was recorded, and nothing else changed."""
+    """The feedback cannot be delivered. What an attempt, or a program, raised is kept as one event with the reason; what a
+    person mistyped is not. Nothing else changed."""
 
 
 class AgentError(BackedgeError):

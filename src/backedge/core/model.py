@@ -277,6 +277,8 @@ class Outcome(Value, frozen=True):
     approvals: tuple[Approval, ...] = ()
     confidence: float | None = None
     """How confident the agent is of its result, from 0 to 1."""
+    lists_findings: bool = False
+    """Whether the agent listed its findings, even if there are none: that is more than to say nothing of them."""
 
 
 class Resolution(Value, frozen=True):

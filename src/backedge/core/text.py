@@ -76,6 +76,11 @@ def shown(text: str, width: int = 100) -> str:
     return shortened(text[: 20 * width], width)
 
 
+def claimed(claim: str) -> str:
+    """What the author of a fix claims, a status and its reason: "contested: the story says so"."""
+    return claim.replace(" ", ": ", 1)
+
+
 def counted(count: int, noun: str) -> str:
     """A number and its noun: 1 run, 2 runs, 3 tries."""
     plural = f"{noun[:-1]}ies" if noun.endswith(("ry", "ty")) else f"{noun}s"
@@ -114,6 +119,24 @@ def amount(number: float) -> str:
     return f"{number:.2f}".rstrip("0") if number >= 1 else f"{number:.3g}"
 
 
+def json_text(value: Json, room: int = 100, depth: int = 20) -> str:
+    """JSON to read: what fits into a line of `room` characters stays on one line."""
+    flat = json.dumps(value, ensure_ascii=False)
+    if len(flat) <= room or not depth or not isinstance(value, dict | list):
+        return flat
+    if isinstance(value, dict):
+        ends = "{}"
+        parts = [
+            f"{json.dumps(key, ensure_ascii=False)}: {json_text(each, room - 2, depth - 1)}"
+            for key, each in value.items()
+        ]
+    else:
+        ends = "[]"
+        parts = [json_text(each, room - 2, depth - 1) for each in value]
+    inner = textwrap.indent(",\n".join(parts), "  ")
+    return f"{ends[0]}\n{inner}\n{ends[1]}"
+
+
 def as_text(value: Json) -> str:
     """A value for people: texts of several lines in an object as they are, not as JSON strings with \\n in them."""
     if isinstance(value, str):
@@ -124,9 +147,9 @@ def as_text(value: Json) -> str:
         else {}
     )
     if not isinstance(value, dict) or not texts:
-        return json.dumps(value, indent=1, ensure_ascii=False)
+        return json_text(value)
     rest = {key: each for key, each in value.items() if key not in texts}
-    parts = [json.dumps(rest, indent=1, ensure_ascii=False)] if rest else []
+    parts = [json_text(rest)] if rest else []
     return "\n".join(
         [*parts, *(f"{key}:\n{textwrap.indent(each.strip(chr(10)), '  ')}" for key, each in texts.items())]
     )

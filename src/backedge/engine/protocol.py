@@ -190,6 +190,7 @@ def to_model(said: Outcome, made: OutputDigest, kinds: Kinds = ()) -> model.Outc
             usage=said.usage,
             approvals=tuple(said.approvals),
             confidence=_confidence(said.confidence),
+            lists_findings=said.findings is not _NOTHING_MORE.findings,
         )
     except ValueError as error:
         raise AgentError(str(error)) from error

@@ -13,6 +13,7 @@ from backedge.core.events import Event
 from backedge.core.feedback.loop import Loop
 from backedge.core.feedback.undoable import words_of
 from backedge.core.findings.ledger import TrackedFinding
+from backedge.core.model import Kind
 from backedge.core.state.run import ASKED, RunState
 from backedge.core.text import counted, duration, shown
 from backedge.reading.clock_time import clock_time
@@ -191,11 +192,16 @@ def _changed(event: e.StepsChanged) -> str:
     return " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said)
 
 
-def _why_again(event: e.AttemptStarted) -> str:
+def _why_again(event: e.AttemptStarted, state: RunState) -> str:
     """Why a step that nothing asks to rework works again."""
     if event.results:
         return f" with the result of {', '.join(event.results)}"
-    return " because its input changed" if event.cause and event.attempt > 1 else ""
+    if event.cause:
+        return " because its input changed" if event.attempt > 1 else ""
+    asked = [state.loops[id].kind is Kind.CONTEXT_REQUEST for id in event.verifies]
+    if asked:
+        return f" {'with the answer to' if all(asked) else 'verifies'} {', '.join(event.verifies)}"
+    return ""
 
 
 def _started(event: e.AttemptStarted, state: RunState) -> str:
@@ -204,7 +210,7 @@ def _started(event: e.AttemptStarted, state: RunState) -> str:
         "verify": " verifies",
         "answer": f" answers {', '.join(event.loops)}",
         "decide": f" chooses in {', '.join(event.loops)}",
-        "work": _why_again(event),
+        "work": _why_again(event, state),
     }[event.mode]
     again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
     step = state.graph.steps[event.step]

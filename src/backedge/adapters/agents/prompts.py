@@ -8,13 +8,12 @@ after an @ anywhere in the prompt; for these it is written \\@.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 
 from backedge.core.briefing import Briefing
 from backedge.core.suggestions import did_you_mean
-from backedge.core.text import clean, one_line
+from backedge.core.text import clean, json_text, one_line
 from backedge.core.value import Json
 from backedge.core.wording import DATA, changes_text, feedback_text
 
@@ -117,8 +116,12 @@ def _section(title: str, text: str) -> str:
 def _inputs(briefing: Briefing, whole: str) -> str:
     if not briefing.inputs:
         return ""
-    parts = [f"From `{one_line(name)}`:\n{_shown(value, whole)}" for name, value in briefing.inputs.items()]
+    parts = [f"From `{one_line(name)}`:{_input(value, whole)}" for name, value in briefing.inputs.items()]
     return _section("What earlier steps made", "\n\n".join([_DATA, *parts]))
+
+
+def _input(value: Json, whole: str) -> str:
+    return " no output beside its files." if value is None else f"\n{_shown(value, whole)}"
 
 
 def _previous(briefing: Briefing, whole: str) -> str:
@@ -177,7 +180,7 @@ def _headed(value: Json, texts: list[str], whole: str) -> str:
 
 
 def _fenced(value: Json, whole: str) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+    text = value if isinstance(value, str) else json_text(value)
     if len(text) > LONGEST:
         text = f"{text[:LONGEST]}\n… ({len(text) - LONGEST:,} more characters: all of it is in {whole})"
     return fenced(text)

@@ -12,7 +12,7 @@ from backedge.core.feedback.loop import Loop
 from backedge.core.feedback.offers import offered_options
 from backedge.core.model import HUMAN, SIDE_MODES, Option
 from backedge.core.state.run import ASKED, Escalation, RunState
-from backedge.core.text import counted, finding_ids
+from backedge.core.text import counted, duration, finding_ids
 from backedge.core.value import Value, replace
 from backedge.core.workflow.limits import BUDGETS, OF_THE_RUN
 
@@ -251,12 +251,23 @@ def _of_step(state: RunState, packet: Escalation, step: str, choice: str) -> Pac
             return replace(_cancel(), choice="reject") if packet.asks_approval else _cancel()
 
 
+def _up_to(limit: str, size: float) -> str:
+    """How much of a budget a run may use in addition."""
+    match limit:
+        case "cost_usd":
+            return f"up to ${size:g} more"
+        case "wall_clock":
+            return f"up to {duration(size)} more"
+        case _:
+            return f"up to {size:g} more {limit}"
+
+
 def _of_run(state: RunState, packet: Escalation, choice: str) -> PacketOption:
     if choice == "continue" and packet.breach is not None and packet.breach.limit in BUDGETS:
         limit = packet.breach.limit
         size = getattr(state.workflow.limits, limit)
         more = f"the budget grows by {size:g}, or by the amount that you give"
-        return PacketOption(choice, "the run continues", f"up to {size:g} more of {limit}", more)
+        return PacketOption(choice, "the run continues", _up_to(limit, size), more)
     if packet.restores:
         return _of_files(choice)
     match choice:

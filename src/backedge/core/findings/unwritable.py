@@ -37,13 +37,13 @@ def unwritable_reason(state: RunState, judge: str, loop: Loop, ids: Iterable[int
                 break
     if not found:
         return ""
-    places = ", ".join(f"{tracked.name} in {tracked.finding.file!r}" for tracked, _ in found)
+    places = ", ".join(f"{tracked.finding.file!r} ({tracked.name})" for tracked, _ in found)
     may = "; ".join(f"{step.name} may write {', '.join(step.writes or ()) or 'nothing'}" for step in asked.values())
     who, others = "no step may write", [step.name for step in everybody if step.name not in asked]
     if others:
         who = f"{' and '.join(asked)} may not write"
     send = f"reassign it ({', '.join(others)}), " if others else ""
-    return f"{who} the file of {places} ({may}): {send}fix it yourself and resolve, or accept it; `writes` can allow it"
+    return f"{who} {places}; {may}: {send}fix it yourself and resolve, or accept it; `writes` can allow it"
 
 
 def _none_may_write(steps: Sequence[Step], file: str) -> bool:

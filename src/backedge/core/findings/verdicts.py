@@ -22,6 +22,7 @@ from backedge.core.model import (
 )
 from backedge.core.state.run import Running, RunState, number
 from backedge.core.suggestions import did_you_mean
+from backedge.core.text import shown
 from backedge.core.value import Value, replace
 from backedge.core.workflow.checks import Check
 from backedge.core.workflow.definition import PassRule
@@ -73,9 +74,10 @@ def contradiction(state: RunState, judge: str, running: Running, outcome: Outcom
                 return f"affected_phase {phase!r} is unknown: {did_you_mean(phase, state.graph.phases)}"
     if outcome.verdict == "fail" and not findings and not not_fixed:
         return "the verdict is fail without findings: say what is wrong, at least in the summary"
-    computable = step.passes_if is not None and (findings or outcome.resolutions or outcome.summary.strip())
+    words = outcome.summary.strip()
+    computable = step.passes_if is not None and (findings or outcome.lists_findings or outcome.resolutions or words)
     if outcome.verdict is None and not computable:
-        return "no verdict: say pass, fail or needs_improvement"
+        return f"no verdict: say pass, fail or needs_improvement{f'; it said: {shown(words, 300)}' if words else ''}"
     if step.passes_if is not None:
         return None
     if outcome.verdict == "pass":
