@@ -37,6 +37,8 @@ NEXT = (
     ('backedge run --input task="your task"', "starts it; `backedge inbox` lists what waits for you"),
 )
 """What to do after the demo."""
+INSTALL = ("pip install .", "here, in the clone: then `backedge` is a command")
+"""What to do before that, after `make demo`."""
 AGENTS = ("plan.py", "code.py", "review.py")
 
 
@@ -89,15 +91,16 @@ def main(keep: bool = False, serve: bool = False) -> int:
 def _what_next(console: Console) -> None:
     """Say how to begin in a repository of one's own."""
     console.print("\n── Now in your own repository ", style="bold")
-    for command, why in NEXT:
-        console.print(f"  {command:<38} {why}")
+    for command, why in NEXT if shutil.which("backedge") else (INSTALL, *NEXT):
+        console.print(f"  {command:<38} {why}".rstrip())
 
 
 def _page(console: Console, folder: Path, serve: bool) -> None:
     """Offer the web page of the run, or start it and wait until it is interrupted."""
     console.print("\n── The run in your browser ", style="bold")
     if not serve:
-        console.print("  make demo SERVE=1                      the same, and then the page of this run")
+        again = "backedge demo --serve" if shutil.which("backedge") else "make demo SERVE=1"
+        console.print(f"  {again:<38} the same, and then the page of this run")
         return
     if find_spec("starlette") is None:
         console.print("  The page needs more packages: pip install 'backedge[serve]'")

@@ -53,7 +53,7 @@ def test_a_missing_program_is_a_warning_with_the_step_and_what_to_do(make: Make)
         "warning: step 'lint': 'ruff' is not installed: run `pip install ruff`, or correct `run`",
         "warning: step 'own': './own.sh' is not executable: run `chmod +x ./own.sh`, or write [sh, ./own.sh]",
         "warning: step 'odd': 'no-such-program' is not installed: install it, or correct `run`",
-        "warning: step 'gone': 'tools/gone' is not installed: install it, or correct `run`",
+        "warning: step 'gone': there is no file 'tools/gone': correct the path, or make sure that an earlier step writes it",
     ]
     told = project.backedge("check", "--json", env=bare(project.folder))
     assert (told.code, told.err) == (0, "")

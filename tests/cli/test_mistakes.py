@@ -168,6 +168,9 @@ def test_a_script_that_cannot_start_as_it_is_is_reported_before_anything_starts(
         assert said in complaint
         assert f"warning: {said}" in project.backedge("check").err
     assert "there is no file 'tools/gone.py' for python3" in project.backedge("check").err
+    project.write({"steps": {"code": {"phase": "code", "run": ["bash make.sh"]}}})
+    advice = "step 'code': 'bash make.sh' is one word: write [bash, make.sh]"
+    assert advice in project.refused("run") and f"warning: {advice}" in project.backedge("check").err
     assert not (project.folder / ".backedge").exists()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -42,6 +43,10 @@ def test_the_demo_ends_verified(tmp_path: Path) -> None:
     ending = said[said.index("── Now in your own repository") :]
     for command in ("backedge doctor", "backedge init", "backedge check", 'backedge run --input task="your task"'):
         assert f"\n  {command} " in ending
+    # `make demo` leaves backedge in a virtual environment that is not on the PATH.
+    installed = shutil.which("backedge") is not None
+    assert ("\n  pip install . " in ending, "\n  make demo SERVE=1 " in ending) == (not installed, not installed)
+    assert ("\n  backedge demo --serve " in ending) == installed
     assert list(tmp_path.iterdir()) == []
 
 

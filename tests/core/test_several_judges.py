@@ -56,27 +56,45 @@ def test_the_authors_claim_reaches_every_judge_that_reported_the_finding() -> No
 
 
 def test_findings_of_several_judges_at_one_place_are_one_item_as_grave_as_the_gravest() -> None:
-    def at(description: str, severity: Severity, line: int = 3, category: str = "security") -> Finding:
+    def at(description: str, severity: Severity, line: int | None = 3, category: str = "security") -> Finding:
         return Finding(description, severity, category=category, file="a.py", line=line)
 
-    mild, grave = at("no salt", Severity.MEDIUM), at("the hash can be guessed", Severity.CRITICAL)
-    others = (at("slow", Severity.HIGH, category="speed"), at("typo", Severity.HIGH, line=4))
+    mild, grave = at("no salt", Severity.MEDIUM, category="speed"), at("the hash can be guessed", Severity.CRITICAL)
+    others = (at("long", Severity.HIGH, None, category="style"), at("typo", Severity.HIGH, line=4))
     scripts = {
         "code": [out(1), out(2), out(3)],
         "review": [failed(mild, *others), passed()],
-        "security": [failed(grave, at("the key is short", Severity.HIGH)), failed(grave), passed()],
+        "security": [failed(grave, at("the key is short", Severity.HIGH, None)), failed(grave), passed()],
     }
     play = Play(flow(*STEPS), scripts).run()
     told = play.briefings["code"][1].feedback.findings
     assert [(each.id, each.same_place) for each in told] == [
-        ("F-4", ("F-5", "F-1")),
-        ("F-5", ("F-4", "F-1")),
-        ("F-1", ("F-4", "F-5")),
+        ("F-4", ("F-1",)),
+        ("F-1", ("F-4",)),
         ("F-2", ()),
         ("F-3", ()),
-    ]
+        ("F-5", ()),
+    ], "a whole file is no place, unless both are about the same category"
     text = feedback_text(play.briefings["code"][1])
     assert "### One place, several judges (security, review): critical" in text
     assert text.count("- **F-") == 5 and "- from review:\n- **F-1**" in text
     assert [each.same_place for each in play.briefings["code"][2].feedback.findings] == [()], "each is verified apart"
     assert [each.id for each in play.briefings["security"][1].verify] == ["F-4", "F-5"]
+
+
+def test_findings_about_a_whole_file_are_one_item_if_they_are_of_one_category() -> None:
+    def about(description: str, category: str) -> tuple[Finding, ...]:
+        return (Finding(description, category=category, file="a.py"), Finding(f"{description} too"))
+
+    scripts = {
+        "code": [out(1), out(2)],
+        "review": [failed(*about("old", "style")), passed()],
+        "security": [failed(*about("odd", "style")), passed()],
+    }
+    told = Play(flow(*STEPS), scripts).run().briefings["code"][1].feedback.findings
+    assert [(each.id, each.same_place) for each in told] == [
+        ("F-1", ("F-3",)),
+        ("F-3", ("F-1",)),
+        ("F-2", ()),
+        ("F-4", ()),
+    ]

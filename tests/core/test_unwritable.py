@@ -28,6 +28,17 @@ def test_a_person_is_asked_at_once_and_told_who_may_write_what() -> None:
     assert (packet.breach, play.attempts()["code"], play.outcome) == (None, 1, "waiting")
 
 
+def test_many_findings_are_named_by_file_and_the_first_ones_only() -> None:
+    found = [Finding(f"line {line}", file="docs/a.md", line=line) for line in range(5)]
+    found += [Finding("old", file=f"docs/{name}.md") for name in "bcde"]
+    play = Play(flow(PLAN, CODE, step("review", reviews="code")), {"code": grows, "review": [failed(*found)]}).run()
+    (packet,) = play.s.escalations.values()
+    assert packet.reason.startswith(
+        "no step may write 'docs/a.md' (F-1, F-2, F-3 and 2 more), 'docs/b.md' (F-6), 'docs/c.md' (F-7) and 2 more files; "
+        "plan may"
+    )
+
+
 def test_a_step_that_could_write_it_and_does_not_get_it_is_named() -> None:
     work = flow(step("plan", phase="planning"), CODE, step("review", reviews="code"))
     play = Play(work, {"code": grows, "review": [failed(Finding("outdated", file="docs/api.md")), passed()]}).run()

@@ -174,13 +174,14 @@ def completions(shell: str) -> None:
 
 @click.command()
 @click.option("--keep", is_flag=True, help="Keep the folder of the demo, so that you can explore it.")
-def demo(keep: bool) -> None:
+@click.option("--serve", is_flag=True, help="Show the run in a browser at the end, until Ctrl-C.")
+def demo(keep: bool, serve: bool) -> None:
     """Watch a small repository being built: a linter, tests and a reviewer send work back until it is verified.
 
     \b
     Example:
-      backedge demo
+      backedge demo --keep
     """
     from backedge.demo import main as tell
 
-    sys.exit(tell(keep))
+    sys.exit(tell(keep, serve))

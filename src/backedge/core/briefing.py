@@ -49,7 +49,7 @@ class BriefedFinding(Value, frozen=True):
     same_as: tuple[str, ...] = ()
     """The ids of the same finding of other judges."""
     same_place: tuple[str, ...] = ()
-    """The ids of findings of other judges in the same category at the same place: one fix may resolve all of them, but each
+    """The ids of findings at the same place, of several judges: one fix has to resolve all of them, but each
     is verified by its own judge."""
     claim: str = ""
     """What the step that reworked it claims, for the judge to check."""
@@ -481,12 +481,13 @@ def _briefed(graph: Graph, findings: Iterable[TrackedFinding]) -> tuple[BriefedF
 
 
 def _by_place(found: Iterable[BriefedFinding]) -> Iterator[BriefedFinding]:
-    """The findings by severity. What several judges found in one category at one place is one item, as grave as the gravest
-    of them."""
+    """The findings by severity. What several judges found at one place is one item, as grave as the gravest of them. A
+    whole file is one place only for findings of one category."""
     places: dict[tuple[str, str], list[BriefedFinding]] = {}
     for each in found:
-        known = bool(each.location and each.category)
-        places.setdefault((each.location, each.category) if known else (each.id, ""), []).append(each)
+        exact = bool(each.location) and (each.file is None or each.line is not None)
+        about = (each.location, "" if exact else each.category)
+        places.setdefault(about if exact or all(about) else (each.id, ""), []).append(each)
     items: list[list[BriefedFinding]] = []
     for group in places.values():
         several = len({each.found_by for each in group}) > 1

@@ -24,7 +24,7 @@ from backedge.project.evidence import FileEvidence
 from backedge.project.functions import imported
 from backedge.project.inspecting import options_of
 from backedge.project.location import Project
-from backedge.project.missing import unusable_script
+from backedge.project.missing import one_word, unusable_script
 from backedge.project.project import secrets_of
 
 Views = Callable[[str], Mapping[str, str]]
@@ -163,4 +163,5 @@ def _require_program(spec: AgentSpec) -> None:
     if not program or "/" in program or "{" in program:
         return
     if shutil.which(program, path=spec.env.get("PATH")) is None:
-        raise NotInstalled(f"cannot start {program!r}: there is no such program; install it, or correct `run`")
+        why = one_word(spec) or f"cannot start {program!r}: there is no such program; install it, or correct `run`"
+        raise NotInstalled(why)

@@ -63,6 +63,13 @@ def unusable_script(spec: AgentSpec, workspace: Path) -> str:
     return f"{program!r} is in the workspace and not on the PATH: write './{program}' and run `chmod +x {program}`{instead}"
 
 
+def one_word(spec: AgentSpec) -> str:
+    """The fix for a command line that was written as one word; empty if it is none."""
+    program, *words = spec.run
+    apart = program.split()
+    return f"{program!r} is one word: write [{', '.join(apart)}]" if len(apart) > 1 and not words else ""
+
+
 def _missing(spec: AgentSpec, workspace: Path) -> str:
     if spec.kind == "cli":
         package = CLIS[spec.cli].package
@@ -75,6 +82,10 @@ def _missing(spec: AgentSpec, workspace: Path) -> str:
         if re.fullmatch(r"[\w./-]+\.\w+", script) and not script.startswith("-") and not (workspace / script).exists():
             return f"there is no file {script!r} for {program}: correct the path, or make sure that an earlier step writes it"
         return ""
+    if why := one_word(spec):
+        return why
+    if "/" in program and not (workspace / program).exists():
+        return f"there is no file {program!r}: correct the path, or make sure that an earlier step writes it"
     return (
         unusable_script(spec, workspace) or f"{program!r} is not installed: {install_words(program)}, or correct `run`"
     )

@@ -8,8 +8,12 @@ from backedge.core.feedback.loop import Loop
 from backedge.core.feedback.routing import file_to_change, legal_targets
 from backedge.core.findings.ledger import TrackedFinding
 from backedge.core.state.run import RunState
+from backedge.core.text import counted
 from backedge.core.workflow.definition import Step
 from backedge.core.workflow.globs import matches_any
+
+MOST_NAMED = 3
+"""How many files, and how many findings of one file, to name."""
 
 
 def unwritable_reason(state: RunState, judge: str, loop: Loop, ids: Iterable[int]) -> str:
@@ -37,13 +41,24 @@ def unwritable_reason(state: RunState, judge: str, loop: Loop, ids: Iterable[int
                 break
     if not found:
         return ""
-    places = ", ".join(f"{tracked.finding.file!r} ({tracked.name})" for tracked, _ in found)
+    named: dict[str, list[str]] = {}
+    for tracked, _ in found:
+        named.setdefault(tracked.finding.file or "", []).append(tracked.name)
+    places = ", ".join(f"{file!r} ({_few(names)})" for file, names in list(named.items())[:MOST_NAMED])
+    if len(named) > MOST_NAMED:
+        places += f" and {counted(len(named) - MOST_NAMED, 'more file')}"
     may = "; ".join(f"{step.name} may write {', '.join(step.writes or ()) or 'nothing'}" for step in asked.values())
     who, others = "no step may write", [step.name for step in everybody if step.name not in asked]
     if others:
         who = f"{' and '.join(asked)} may not write"
     send = f"reassign it ({', '.join(others)}), " if others else ""
     return f"{who} {places}; {may}: {send}fix it yourself and resolve, or accept it; `writes` can allow it"
+
+
+def _few(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    left = len(names) - MOST_NAMED
+    return ", ".join(names) if left < 2 else f"{', '.join(names[:MOST_NAMED])} and {left} more"
 
 
 def _none_may_write(steps: Sequence[Step], file: str) -> bool:
