@@ -354,3 +354,25 @@ def test_two_processes_can_write_the_same_file_at_once(tmp_path: Path) -> None:
     both = [subprocess.Popen([sys.executable, "-c", writer, str(tmp_path / "origin")]) for _ in range(2)]
     assert [process.wait(60) for process in both] == [0, 0]
     assert (tmp_path / "origin").read_bytes() == b"x" * 2000
+
+
+@pytest.mark.parametrize(
+    "between", ["", "\0", "\x1b[2K\r", '\n{"a": b}\n', '\n{"findings": [{"description": "x"}]}\n'], ids=ascii
+)
+def test_a_pass_after_a_fail_on_stdout_is_an_error(tmp_path: Path, between: str) -> None:
+    said = f'{{"verdict": "fail", "summary": "no"}}{between}{{"verdict": "pass"}}\n'
+    with pytest.raises(AgentError, match="stdout says 'fail' first and 'pass' at the end"):
+        outcome_of(tmp_path, [sys.executable, "-c", f"import sys; sys.stdout.write({said!r})"], judges=True)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"verdict": "pass"}\n{"verdict": "fail", "summary": "no"}',
+        '{"history": [{"verdict": "fail", "round": 1}]}\n{"verdict": "pass"}',
+        'the key "verdict": "fail" is for work that is wrong\n{"verdict": "pass"}',
+    ],
+)
+def test_the_last_outcome_on_stdout_counts_whatever_else_is_printed(tmp_path: Path, said: str) -> None:
+    outcome = outcome_of(tmp_path, [sys.executable, "-c", f"print({said!r})"], judges=True)
+    assert outcome.verdict == ("pass" if said.endswith('"pass"}') else "fail")

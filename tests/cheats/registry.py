@@ -10,6 +10,7 @@ from tests.cheats.cheats import (
     crashes,
     disguises,
     environment,
+    fifth_look,
     fourth_look,
     git,
     hidden,
@@ -54,6 +55,7 @@ CHEATS: list[Case] = [
     *second_look.CASES,
     *third_look.CASES,
     *fourth_look.CASES,
+    *fifth_look.CASES,
     *stories.CASES,
     *crashes.CASES,
 ]

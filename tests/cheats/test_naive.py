@@ -12,6 +12,7 @@ from tests.cheats.running import is_there
 
 ENGINE = "it attacks what only an engine has: questions to people, limits, planners, records of a run"
 STORY = "it attacks a story that begins after the one that it works on"
+LAST = "it fools an engine that takes the last outcome on stdout"
 LISTENS = "it fools an engine that takes a producer's word for a verdict"
 NOT_FOOLED = {
     **dict.fromkeys(("passes-for-a-person", "passes-as-somebody", "answers-by-library", "approves-a-step"), ENGINE),
@@ -19,6 +20,8 @@ NOT_FOOLED = {
     **dict.fromkeys(("kept-workflow", "workflow-in-the-journal", "planner-adds-an-owner"), ENGINE),
     **dict.fromkeys(("accepts-the-findings", "reclassifies-the-finding", "resolves-the-loop"), ENGINE),
     **dict.fromkeys((each.name for each in stories.CASES if each.name != "start-of-the-next-story"), STORY),
+    **dict.fromkeys(("hooks-of-the-user-for-the-next-story", "filter-of-the-user-for-the-next-story"), STORY),
+    **dict.fromkeys(("outcome-in-the-product", "broken-outcome-in-the-product"), LAST),
     **dict.fromkeys(("says-fixed", "contests-everything", "gives-itself-a-verdict"), LISTENS),
     "hard-coded-values-hidden-judge": "the hidden judge is the defence; hard-coded-values is the same without it",
 }

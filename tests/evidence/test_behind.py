@@ -107,3 +107,9 @@ def test_plugins_that_pytest_is_told_to_load_count_unless_the_project_offers_the
     }
     assert behind(files) == {"shop/plugin.py", "src/fixtures/cart.py"}
     assert behind({**files, "setup.cfg": "[options.entry_points]\npytest11 =\n    shop = shop.plugin\n"}) == set()
+
+
+def test_a_script_that_is_called_a_test_of_some_kind_counts() -> None:
+    text = "all:\n\tsh smoke.sh\n\tsh run-all-tests.sh\n\tsh selftest.sh\n\tsh deploy.sh\n"
+    names = ("smoke.sh", "run-all-tests.sh", "selftest.sh", "deploy.sh", "latest.sh")
+    assert behind({"Makefile": text, **dict.fromkeys(names, "")}) == {"smoke.sh", "run-all-tests.sh", "selftest.sh"}

@@ -31,6 +31,8 @@ TESTS = [
         "test/cart.sh",
         "testdata/x.txt",
     ),
+    *("src/test-cart.js", "src/cart_unittest.cc", "t/slug.t", "Shop.Tests/cases.txt", "Shop.UnitTests/Helpers.cs"),
+    *("fixture/cart.json", "expected_output/cart.txt", "shop/cart.expected.json"),
     *("e2e/login.ts", "checkout.feature", "pkg/golden/out.txt", "Tests/Test_Cart.py", "packages/a/tests/x.py"),
 ]
 CONFIG = [
@@ -62,6 +64,7 @@ CONFIG = [
         "GNUmakefile",
         "ci/rules.mk",
     ),
+    *(".proverc", "shop/Shop.csproj", "Directory.Build.props", "build.xml", "mix.exs", "docker-compose.test.yml"),
     *(".gitignore", "docs/.gitattributes", "backedge.yaml", "Cargo.toml", ".cargo/config.toml", "sitecustomize.py"),
     *(
         "usercustomize.pyc",
@@ -83,6 +86,8 @@ PRODUCT = [
         "contest.py",
         "Latest.java",
         "fastest.kt",
+        "com.acme.latest/Cart.java",
+        "pkg/build.py",
         "model.pth",
     ),
     *("src/features/login.ts", "src/snapshots/store.py", "shop/prompts/system.md", "attestation.go", "shop/pytest.py"),
@@ -254,7 +259,18 @@ def test_every_name_has_an_answer_that_depends_on_no_order(
 
 
 @pytest.mark.parametrize(
-    "name", [".ignore", "docs/.rgignore", ".env", ".env.test", "bin/diff", "tools/node", "bin/pytest", "shop/cart.pyi"]
+    "name",
+    [
+        ".ignore",
+        "docs/.rgignore",
+        ".env",
+        ".env.test",
+        "bin/diff",
+        "tools/node",
+        "bin/bc",
+        "bin/pytest",
+        "shop/cart.pyi",
+    ],
 )
 def test_new_files_that_tools_read_by_their_name_alone(name: str) -> None:
     assert Protected(base={"shop/cart.py"}).kind(name) == "config"

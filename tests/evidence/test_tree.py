@@ -12,7 +12,7 @@ import pytest
 
 from backedge.adapters.agents.file_digests import FileDigests
 from backedge.adapters.evidence.private_git import GitFailed
-from backedge.adapters.evidence.tree import Tree, Trees, differing, links_in, links_out
+from backedge.adapters.evidence.tree import Tree, Trees, differing, links_in, links_out, links_to_uncounted
 from tests.evidence.parts import SHOP, eyes, git, repository, write
 
 WEAKER = "def test_total():\n    pass  # True\n"
@@ -334,6 +334,28 @@ def test_links_are_told_apart_by_where_they_lead(tmp_path: Path) -> None:
     tree = eyes(folder).now()
     assert links_in(folder, tree) == {"checks": "tests"}
     assert links_out(folder, tree) == ["data"]
+
+
+def test_links_to_what_does_not_count_are_told_apart(tmp_path: Path) -> None:
+    folder = repository(tmp_path, {"a.py": "", "tests/a.py": "", ".gitignore": "build/\nnode_modules/\n"})
+    write(folder, {"build/a.py": "", "node_modules/a.js": "", ".git/own.py": ""})
+    for name, to in (
+        ("ignored", "build/a.py"),
+        ("git", ".git/own.py"),
+        ("whole", "build"),
+        ("file", "a.py"),
+        ("folder", "tests"),
+        ("installed", "node_modules/a.js"),
+        ("broken", "build/b.py"),
+    ):
+        (folder / name).symlink_to(to)
+    assert links_to_uncounted(folder, eyes(folder).now()) == ["git", "ignored", "whole"]
+
+
+def test_an_ignored_environment_of_any_name_is_installed(tmp_path: Path) -> None:
+    folder = repository(tmp_path, {"a.py": "", ".gitignore": "py311/\nbuild/\n"})
+    write(folder, {"py311/pyvenv.cfg": "", "py311/bin/python": "", "build/x": ""})
+    assert eyes(folder).now().installed == ("py311",)
 
 
 def test_a_file_without_permissions_differs(tmp_path: Path) -> None:

@@ -141,3 +141,26 @@ def test_a_story_does_not_begin_with_hooks_that_another_one_has_left(project: St
     other_story(project, tampers="echo true > ../../../.git/hooks/post-checkout")
     said = project.auto(expect=1)
     assert "git's settings have changed since this command began: .git/hooks" in said
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder of its own: git's settings for all repositories are there."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    (folder / ".gitconfig").write_text("[user]\n name = Ann\n email = ann@localhost\n[core]\n hooksPath = ~/hooks\n")
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / ".config"))
+    return folder
+
+
+def test_a_story_does_not_begin_with_settings_that_another_one_has_left_at_home(project: Stories, home: Path) -> None:
+    other_story(project, tampers=f"echo '[core] attributesFile = ~/weaker' >> {home}/.gitconfig")
+    said = project.auto(expect=1)
+    assert "git's settings have changed since this command began: ~/.gitconfig" in said
+
+
+def test_a_story_does_not_begin_with_hooks_that_another_one_has_left_at_home(project: Stories, home: Path) -> None:
+    other_story(project, tampers=f"mkdir {home}/hooks && echo true > {home}/hooks/post-checkout")
+    said = project.auto(expect=1)
+    assert "git's settings have changed since this command began: core.hooksPath" in said

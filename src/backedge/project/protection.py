@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ class InForce:
     protects: bool
     on_protected: str
     warnings: tuple[str, ...] = ()
-    """What gives a held-out judge away."""
+    """What gives a held-out judge away, and judges that see only a part of what they judge."""
 
     def lines(self) -> Iterator[str]:
         """The same in words; nothing for a workflow without tools and sandboxes."""
@@ -78,7 +79,7 @@ def in_force(source: WorkflowFile, project: Project) -> InForce:
         tuple(step for step in _tools(source) if evidence.has_baseline(step)),
         source.evidence.protects,
         source.definition.on_protected,
-        tuple(held_out_warnings(source, sandbox)),
+        (*held_out_warnings(source, sandbox), *_narrow_judges(source)),
     )
 
 
@@ -92,6 +93,20 @@ def sandboxes(source: WorkflowFile, project: Project) -> dict[str, str]:
         kinds = {source.agents[name].kind for name in step.agents if name in source.agents}
         found[step.name] = evidence.confinement(step.name, kinds)
     return found
+
+
+def _narrow_judges(source: WorkflowFile) -> Iterator[str]:
+    """The tool judges that work in a folder of the workspace of what they judge: the rest of it is not compared for them."""
+    folders = {name: Path(os.path.realpath(extras.workspace)) for name, extras in source.steps.items()}
+    for step in source.definition.steps:
+        for subject in step.judges if step.tool and step.name in folders else ():
+            here, there = folders[step.name], folders.get(subject)
+            if there is not None and here != there and here.is_relative_to(there):
+                part = here.relative_to(there)
+                yield (
+                    f"step {step.name!r} judges {subject!r} in {part}: files outside of {part} are not compared for it, and "
+                    f"later changes of them are not noticed; leave `workspace` out, and name {part} in `run`"
+                )
 
 
 def _tools(source: WorkflowFile) -> list[str]:

@@ -6,8 +6,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from backedge.adapters.agents.git_tree import common_folder, repository_of
+from backedge.adapters.agents.git_tree import ask, common_folder, repository_of
+from backedge.adapters.evidence.around import git_settings_of_user
 from backedge.adapters.evidence.caches import cached
+from backedge.adapters.evidence.folder_looks import FolderLooks
 from backedge.adapters.evidence.git_settings import git_settings
 from backedge.core.errors import WorkflowError
 from backedge.project import Project
@@ -64,10 +66,14 @@ def restored(project: Project, folder: Path, run: str, file: Path) -> None:
 
 
 def settings_of(folder: Path) -> dict[str, str]:
-    """What decides, beside the commits, which files a new worktree gets: hooks, filters, replaced objects. Empty if the
-    folder is not in a repository."""
+    """What decides, beside the commits, which files a new worktree gets: hooks, filters, replaced objects, also those of the
+    user. Empty if the folder is not in a repository."""
     repository = repository_of(folder)
-    return git_settings(common_folder(repository)) if repository is not None else {}
+    if repository is None:
+        return {}
+    hooks = os.fsdecode(ask(folder, "config", "--path", "--get", "core.hooksPath") or b"").rstrip("\n")
+    found = {"core.hooksPath": FolderLooks().at(os.path.join(folder, hooks))} if hooks else {}
+    return {**found, **git_settings(common_folder(repository)), **git_settings_of_user(os.environ)}
 
 
 def require_same_settings(folder: Path, before: Mapping[str, str]) -> None:

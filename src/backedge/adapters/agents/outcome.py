@@ -1,12 +1,16 @@
 """What a command reports: its outcome file or, if there is none, the last JSON object on its stdout.
 
-A command that says one verdict in the file and another one on stdout has not judged: that is an error.
+A command that says one verdict in the file and another one on stdout has not judged: that is an error. So is a pass that
+comes after a fail on stdout: a reviewer that shows what it judges may print a verdict that stands there.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
@@ -22,6 +26,14 @@ from backedge.engine.unique_keys import duplicate_key
 
 TAIL = 16 * 1024 * 1024
 """How many bytes at the end of stdout are searched for the outcome."""
+
+
+MOST_BEFORE = 256 * 1024
+MOST_FAILS, MOST_BRACES = 50, 100
+"""How large an outcome before the last one may be, how many of them are looked at, and how many braces may be in front of the
+verdict of one."""
+_FAILS = re.compile(rb'"verdict"\s*:\s*"\s*fail\s*"', re.IGNORECASE)
+_DECODER = json.JSONDecoder(strict=False)
 
 
 class NoOutcome(AgentError):
@@ -45,7 +57,7 @@ def _require_one_verdict(filed: Json, stdout: Path, most: int) -> None:
     if not isinstance(filed, dict) or not isinstance(verdict := filed.get("verdict"), str):
         return
     try:
-        printed = parse_outcome(_printed(stdout, most)).verdict
+        printed = _verdict(_printed(stdout, most))
     except AgentError:
         return  # anything else on stdout is a log
     if printed is not None and printed != verdict.strip().lower():
@@ -146,7 +158,39 @@ def _printed(stdout: Path, most: int) -> Json:
         raise NoOutcome(f"the outcome on stdout has more than {TAIL:,} bytes: write large results to files")
     if span.end - span.start > most:
         raise AgentError(f"the outcome has {span.end - span.start:,} bytes: at most {most:,} are read")
-    return parsed(text[span.start : span.end], "the last object on stdout")
+    found = parsed(text[span.start : span.end], "the last object on stdout")
+    verdict = _verdict(found)
+    if verdict not in (None, "fail") and _failed_before(text[: span.start]):
+        raise AgentError(
+            f"two outcomes contradict each other: stdout says 'fail' first and {excerpt(str(verdict))} at the end; write the "
+            "outcome to $BACKEDGE_OUTCOME, or print nothing else that looks like one"
+        )
+    return found
+
+
+def _failed_before(text: bytes) -> bool:
+    """Whether there is an outcome in a text that says fail. What is around it, such as a broken object, hides nothing."""
+    for found in islice(_FAILS.finditer(text), MOST_FAILS):
+        start = found.start()
+        for _ in range(MOST_BRACES):
+            start = text.rfind(b"{", 0, start)
+            if start < 0:
+                break
+            with suppress(ValueError, RecursionError):
+                part = text[start : start + MOST_BEFORE].decode("utf-8", "replace")
+                if _verdict(_DECODER.raw_decode(part)[0]) == "fail":
+                    return True
+    return False
+
+
+def _verdict(value: Json) -> str | None:
+    """What an outcome says; None if it is not an outcome, or has no verdict."""
+    if not isinstance(value, dict) or not isinstance(value.get("verdict"), str):
+        return None
+    try:
+        return parse_outcome(value).verdict
+    except AgentError:
+        return None
 
 
 def _whole(digits: str) -> int:

@@ -48,11 +48,21 @@ AT_HOME = (
     *(".npmrc", ".mypy.ini", ".flake8", ".pylintrc", ".pytest.ini", ".cargo/config.toml", ".cargo/config", ".zshenv"),
     *(".yarnrc", ".yarnrc.yml", ".rspec", ".bundle/config", ".mavenrc", ".m2/settings.xml", ".gradle/init.gradle"),
     *(".eslintrc", ".eslintrc.json", ".eslintrc.js", ".bunfig.toml", ".shellcheckrc", ".rubocop.yml", ".mocharc.json"),
+    *(".golangci.yml", ".golangci.yaml", ".golangci.toml", ".sqlfluff", ".isort.cfg", ".proverc", ".bazelrc"),
 )
 IN_CONFIG = (
     *("ruff/ruff.toml", "ruff/.ruff.toml", "ruff/pyproject.toml", "mypy/config", "flake8", "pylintrc", "git/ignore"),
     *("go/env", "pnpm/rc", "rspec/options", "pycodestyle"),
-    *("git/attributes", "fish/config.fish", "shellcheckrc", "yamllint/config", "rubocop/config.yml", "ty/ty.toml"),
+    *(
+        "black",
+        "sqlfluff",
+        "yapf/style",
+        "fish/config.fish",
+        "shellcheckrc",
+        "yamllint/config",
+        "rubocop/config.yml",
+        "ty/ty.toml",
+    ),
 )
 """Files in the folder for configuration, usually ~/.config."""
 OF_SHELLS = (".bash_profile", ".bash_login", ".profile", ".bashrc", ".zprofile", ".zshrc", ".zlogin")
@@ -66,9 +76,22 @@ LARGEST = 1024 * 1024
 def settings_around(folder: str, env: Mapping[str, str]) -> dict[str, str]:
     """A digest for each file that is there and says something, by names such as `../pytest.ini` and `~/.npmrc`."""
     found = {name: _text(path) for name, path in _places(folder, env)}
+    return _digests(found) | git_settings_of_user(env)
+
+
+def git_settings_of_user(env: Mapping[str, str]) -> dict[str, str]:
+    """A digest for each file of the user that says something to git in every repository."""
     home, config = _homes(env)
-    found |= {"~/.gitconfig": obeyed(_text(f"{home}/.gitconfig"))}
-    found |= {"~/.config/git/config": obeyed(_text(f"{config}/git/config"))}
+    return _digests(
+        {
+            "~/.gitconfig": obeyed(_text(f"{home}/.gitconfig")),
+            "~/.config/git/config": obeyed(_text(f"{config}/git/config")),
+            "~/.config/git/attributes": _text(f"{config}/git/attributes"),
+        }
+    )
+
+
+def _digests(found: Mapping[str, bytes]) -> dict[str, str]:
     return {name: sha256(text).hexdigest() for name, text in found.items() if text}
 
 

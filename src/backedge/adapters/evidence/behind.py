@@ -20,13 +20,16 @@ TOOLS = frozenset(
     {"scripts", "script", "tools", "tooling", "ci", ".ci", "hack", "dev", ".github", "build-tools", "make"}
 )
 """Folders of programs that build and check."""
-_CHECKS = re.compile(r"(?:run|do)?[_-]?(?:checks?|tests?|verify|validate|lint|ci|asserts?|expect)(?:[_.-].*)?")
+_CHECKS = re.compile(
+    r"(?:.*[_.-]|run|do|self|all)?(?:checks?|tests?|verify|validate|lint|ci|asserts?|expect|smoke|e2e|acceptance|regression)"
+    r"(?:[_.-].*)?"
+)
 """Names of programs that check, wherever they are."""
 _MAKEFILES = re.compile(r"(?:gnu)?makefile|.*\.mk", re.IGNORECASE)
 _INCLUDE = re.compile(r"^[ ]*[-s]?include[ \t]+(?P<files>[^#\n]+)", re.MULTILINE)
 _SCRIPTS = (".sh", ".bash")
-_IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\.?\w[\w.]*)", re.MULTILINE)
-_REQUIRES = re.compile(r"""(?:require|from|import)\s*\(?\s*["'](\.{1,2}/[^"'\n]+)["']""")
+IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\.?\w[\w.]*)", re.MULTILINE)
+REQUIRES = re.compile(r"""(?:require|from|import)\s*\(?\s*["'](\.{1,2}/[^"'\n]+)["']""")
 _WORD = re.compile(r"[\w./-]+\.\w+")
 _EXCEPTIONS = re.compile(
     r".*(?:allow|deny|ignor|exclu|exempt|suppress|baseline|waive|threshold).*\.(?!(?:py|[cm]?[jt]sx?)$)\w+",
@@ -74,14 +77,27 @@ def _behind(name: str, names: Collection[str], content: bytes | None) -> Iterato
     if _MAKEFILES.fullmatch(last):
         included = (word for found in _INCLUDE.finditer(text) for word in found["files"].split())
         yield from (os.path.normpath(word) for word in included if "$" not in word and not word.startswith(("/", "..")))
+    commands = _commands(name, content)
+    loaded = setting_files(commands)
+    yield from (each for each in judge_files(commands) | loaded if each in names and (_is_tool(each) or each in loaded))
+
+
+def commands_at_the_top(names: Collection[str], read: Callable[[str], bytes | None]) -> list[list[str]]:
+    """The commands of every Makefile and package.json at the top."""
+    entries = sorted(name for name in names if "/" not in name and _is_entry(name))
+    return [command for name in entries for command in _commands(name, (read(name) or b"")[:LARGEST])]
+
+
+def _commands(name: str, content: bytes) -> list[list[str]]:
+    """The commands of a Makefile, a package.json or a shell script; none of any other file."""
+    text, last = content.decode("utf-8", "replace"), os.path.basename(name)
+    if _MAKEFILES.fullmatch(last):
         text = "\n".join(line[1:].lstrip("@-+") for line in text.splitlines() if line.startswith("\t"))
     elif last == "package.json":
         text = "\n".join(_scripts(content))
-    elif not (last.endswith(_SCRIPTS) or text.startswith("#!/bin/sh") or re.match(r"#!.*\b(?:ba|da|z)?sh\b", text)):
-        return
-    commands = list(commands_in(text))
-    loaded = setting_files(commands)
-    yield from (each for each in judge_files(commands) | loaded if each in names and (_is_tool(each) or each in loaded))
+    elif not (last.endswith(_SCRIPTS) or re.match(r"#!.*\b(?:ba|da|z)?sh\b", text)):
+        return []
+    return list(commands_in(text))
 
 
 def _scripts(package: bytes) -> Iterator[str]:
@@ -97,12 +113,12 @@ def _modules(name: str, text: str) -> Iterator[str]:
     """The files that a script of Python or JavaScript may import from its own folder, and below it or beside it."""
     folder = os.path.dirname(name)
     if name.endswith(".py"):
-        for found in _IMPORTS.findall(text):
+        for found in IMPORTS.findall(text):
             path = found.lstrip(".").replace(".", "/")
             yield from _python_files(os.path.join(folder, path))
             yield from _python_files(path)
         return
-    for found in _REQUIRES.findall(text):
+    for found in REQUIRES.findall(text):
         path = os.path.normpath(os.path.join(folder, found))
         yield from (f"{path}{end}" for end in ("", ".js", ".cjs", ".mjs", ".ts", ".json", "/index.js"))
 

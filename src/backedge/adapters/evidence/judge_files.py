@@ -46,6 +46,7 @@ _RUNNERS = {
     "behave",
     "robot",
     "playwright",
+    "prove",
 }
 _WRAPPERS = {
     *(
@@ -84,6 +85,18 @@ def judge_files(argvs: Iterable[Sequence[str]], folder: str = "") -> frozenset[s
     """The names of files that are part of judges. `folder` is the workspace, for absolute paths."""
     found = (path for argv in argvs for path in _of_command(list(argv)))
     return frozenset(name for path in found if (name := _name(path, folder)))
+
+
+def starts_runner(command: Sequence[str]) -> bool:
+    """Whether a command starts a test runner: what it is given then are tests."""
+    return any(_base(word) in _RUNNERS for word in command) or "--test" in command
+
+
+def commands_of(argv: Sequence[str]) -> list[list[str]]:
+    """A command line, and the commands in it if it is a shell with a script."""
+    words = list(argv)
+    script = _script_of(words) if words and _base(words[0]) in _SHELLS else None
+    return [words] if script is None else list(commands_in(script))
 
 
 def setting_files(argvs: Iterable[Sequence[str]]) -> frozenset[str]:

@@ -91,7 +91,7 @@ def _sort_out(found: Listing, folder: str, hidden: GitQuestion) -> None:
         name = os.path.basename(path[:-1])
         if name.endswith(METADATA):
             found.ignored.update(f"{path}{each}" for each in _names(f"{folder}/{path}"))
-        elif name == PACKAGES or (name in ENVIRONMENTS and os.path.lexists(f"{folder}/{path}{MARK}")):
+        elif name == PACKAGES or os.path.lexists(f"{folder}/{path}{MARK}"):
             found.installed.add(path[:-1])
         elif all(map(searched, path[:-1].split("/"))):
             found.ignored.update(_collected(folder, path))

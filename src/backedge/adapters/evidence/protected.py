@@ -29,21 +29,26 @@ TEST_FOLDERS = frozenset(
 )
 """Folders in which every file is part of the tests."""
 TEST_FOLDER = re.compile(
-    r"(?:unit|integration|functional|acceptance|system|api|ui|smoke|regression|component|contract|end-to-end|e2e)(?:[_-]tests?|tests)"
+    r".+\.(?:unit|integration|functional|acceptance|ui|api|e2e|system)?[_-]?tests?"
+    r"|(?:unit|integration|functional|acceptance|system|api|ui|smoke|regression|component|contract|end-to-end|e2e)(?:[_-]tests?|tests)"
 )
 """The same for names of two words."""
 DATA_FOLDER = re.compile(r"tests?[_-]?(?:cases|files|fixtures|resources|suites?|data|support|outputs?|expectations?)")
 DATA_FOLDERS = frozenset(
-    {"snapshots", "golden", "goldens", "fixtures", "expected", "cassettes", "test_data", "test-data", "baselines"}
+    {
+        *("snapshots", "golden", "goldens", "fixtures", "expected", "cassettes", "test_data", "test-data", "baselines"),
+        *("snapshot", "fixture", "cassette", "expectations", "expected_output", "expected-output"),
+        *("expected_outputs", "expected-outputs", "expected_results", "expected-results", "reference_output"),
+    }
 )
 """Folders in which every file but source code is part of the tests: a product may have a package of that name."""
 CODE = re.compile(r".*\.(?:py|pyi|go|rs|rb|java|kt|c|cc|cpp|h|hpp|cs|php|swift|scala|[cm]?[jt]sx?|vue|svelte)")
 TEST_NAMES = re.compile(
     r"(?:test_.*|.*_test|tests?|.*_tests)\.(?:py|pyi|go|rs|exs?|lua|dart|c|cc|cpp|sh|rb|js|mjs|cjs|ts|jl|nim|zig)"
     r"|.*[._-](?:test|spec|e2e|cy)\.(?:[cm]?[jt]sx?|vue|svelte|dart)"
-    r"|.*_spec\.rb"
+    r"|.*_spec\.rb|test-.*\.[cm]?[jt]sx?|.*[_-]unittest\.(?:c|cc|cpp|py)|.*\.t"
     r"|(?:setup[._-]?(?:tests?|jest|vitest|mocha)|(?:tests?|jest|vitest|mocha)[._-]?(?:setup|helpers?|utils?|support))\.[cm]?[jt]sx?"
-    r"|.*\.(?:snap|bats|feature|approved\.\w+|golden)"
+    r"|.*\.(?:snap|bats|feature|approved\.\w+|expected(?:\.\w+)?|golden(?:\.\w+)?)"
 )
 """Names of test files outside such folders, in lower case."""
 TEST_CLASSES = re.compile(
@@ -67,6 +72,10 @@ CONFIG_NAMES = re.compile(
     r"|\.?(?:swiftlint|detekt|markdownlint(?:-cli2)?|textlintrc|htmlhintrc|oxlintrc|codespellrc|pydocstyle|pycodestyle|isort)(?:\.\w+)?"
     r"|\.?(?:_?typos|ty|pyrefly|selene|stylua|taplo|nextest|deny|tarpaulin|mutants|dprint|tflint|importlinter|vale)\.(?:toml|ini|jsonc?|hcl)"
     r"|\.?importlinter|\.clang-(?:tidy|format)|staticcheck\.conf|\.credo\.exs|checkstyle\.xml|psalm\.xml|\.php-cs-fixer(?:\.dist)?\.php"
+    r"|\.(?:proverc|busted|luacov|bazelrc|runsettings|perlcriticrc)|.*\.(?:runsettings|[cf]sproj|vbproj)|build\.(?:xml|sbt|zig)"
+    r"|directory\.(?:build|packages)\.(?:props|targets)|(?:build|workspace|module)(?:\.bazel)|mix\.exs|rebar\.config|deps\.edn"
+    r"|project\.clj|package\.swift|gradle\.properties|cmake(?:user)?presets\.json|makefile\.am|configure\.ac|dune-project"
+    r"|(?:docker-)?compose(?:\.[\w-]+)?\.ya?ml"
     r"|cucumber\.(?:ya?ml|js|json)|behat\.ya?ml|\.simplecov|ctestconfig\.cmake|cmakelists\.txt|meson\.build"
     r"|phpunit\.xml(?:\.dist)?|phpstan\.neon(?:\.dist)?|sonar-project\.properties"
     r"|\.git(?:ignore|attributes|modules)|backedge\.ya?ml|\.mcp\.json|opencode\.jsonc?"
@@ -92,6 +101,8 @@ TEXT_TOOLS = frozenset(
         *("sh", "bash", "dash", "zsh", "env", "diff", "cmp", "grep", "egrep", "fgrep", "sed", "awk", "gawk", "cat"),
         *("echo", "printf", "sort", "uniq", "tr", "cut", "head", "tail", "wc", "xargs", "true", "false", "expr", "tee"),
         *("timeout", "seq", "basename", "dirname", "perl", "find", "comm", "cksum", "md5sum", "sha256sum", "mktemp"),
+        *("bc", "dc", "jq", "yq", "rg", "xxd", "od", "hexdump", "sha1sum", "sha512sum", "b2sum", "xmllint", "sqlite3"),
+        *("paste", "tac", "nl", "stat", "strings", "iconv", "openssl", "bats", "shellcheck"),
     }
 )
 """Programs of the system with which scripts compare."""
@@ -99,8 +110,8 @@ PROGRAMS = frozenset(
     {
         *("sleep", "ruby", "python", "python3", "node", "npm", "npx"),
         *("yarn", "pnpm", "deno", "bun", "make", "gmake", "cmake", "ctest", "git", "go", "cargo", "rustc", "gcc", "cc"),
-        *("java", "javac", "mvn", "gradle", "tsc", "tsx", "eslint", "jest", "vitest", "mocha", "bats", "shellcheck"),
-        *("curl", "jq", "uv", "uvx", "poetry", "hatch"),
+        *("java", "javac", "mvn", "gradle", "tsc", "tsx", "eslint", "jest", "vitest", "mocha", "prove"),
+        *("curl", "uv", "uvx", "poetry", "hatch"),
         *TEXT_TOOLS,
     }
 )

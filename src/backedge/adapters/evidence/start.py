@@ -17,7 +17,8 @@ from backedge.adapters.evidence.judge_files import files_outside
 from backedge.adapters.evidence.names import path_of
 from backedge.adapters.evidence.protected import Protected, Protects
 from backedge.adapters.evidence.store import Base, Kept, RunStore
-from backedge.adapters.evidence.tree import Tree, Trees, links_in, links_out
+from backedge.adapters.evidence.told_tests import told_tests
+from backedge.adapters.evidence.tree import Tree, Trees, links_in, links_out, links_to_uncounted
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class RunStart:
         """`digest` is that of the record of the start."""
         self._folder, self._judging, self._looks = folder, judging, looks
         self.base, self.digest = base, digest
-        self.protected = _protected(folder, judging, base.tree, base.links, base.behind)
+        self.protected = _protected(folder, judging, base.tree, base.links, base.behind, base.told)
         self._trees = Trees(folder, state, looks.digests, base.rules, self.protected.counts, judging.stories)
         self._known = (*base.tree.files, *self.protected.judges)
 
@@ -58,8 +59,10 @@ class RunStart:
         return self._trees.states(tree)
 
     def environment(self, tree: Tree, env: Mapping[str, str]) -> dict[str, str]:
-        """The environment as it is now."""
-        return _environment(self._folder, tree, self._judging, env, self._looks)
+        """The environment as it is now. What a new link leads to is part of it, if it does not count as a file."""
+        base = self.base.tree.files
+        new = [name for name in links_to_uncounted(self._folder, tree) if base.get(name) != tree.files[name]]
+        return _environment(self._folder, tree, self._judging, env, self._looks, new)
 
 
 def begin(
@@ -80,19 +83,27 @@ def _taken(
     trees = Trees(folder, state, looks.digests, counts=first.counts, stories=judging.stories)
     tree = trees.now(first.judges)
     links = links_in(folder, tree)
-    behind = sorted(
-        files_behind(first.judges, tree.files, lambda name: content_at(f"{os.path.realpath(folder)}/{path_of(name)}"))
-    )
-    protected = _protected(folder, judging, tree, links, behind)
+    top = os.path.realpath(folder)
+
+    def read(name: str) -> bytes | None:
+        return content_at(f"{top}/{path_of(name)}")
+
+    behind = sorted(files_behind(first.judges, tree.files, read))
+    told = sorted(told_tests(judging.argvs, tree.files, read))
+    protected = _protected(folder, judging, tree, links, behind, told)
     kept = {name: each for name in tree.files if protected.kind(name) and (each := _kept(folder, name, tree, store))}
-    return Base(tree, kept, _environment(folder, tree, judging, env, looks), trees.rules, links, tuple(behind))
+    return Base(
+        tree, kept, _environment(folder, tree, judging, env, looks), trees.rules, links, tuple(behind), tuple(told)
+    )
 
 
 def _protected(
-    folder: Path, judging: Judging, tree: Tree, links: Mapping[str, str], behind: Sequence[str]
+    folder: Path, judging: Judging, tree: Tree, links: Mapping[str, str], behind: Sequence[str], told: Sequence[str]
 ) -> Protected:
     named = (*judging.named, *behind)
-    return Protected(judging.protects, judging.argvs, folder, tree.files, links, named)
+    found = Protected(judging.protects, judging.argvs, folder, tree.files, links, named)
+    found.add_tests(told)
+    return found
 
 
 def _kept(folder: Path, name: str, tree: Tree, store: RunStore) -> Kept | None:
@@ -105,9 +116,14 @@ def _kept(folder: Path, name: str, tree: Tree, store: RunStore) -> Kept | None:
 
 
 def _environment(
-    folder: Path, tree: Tree, judging: Judging, env: Mapping[str, str], looks: FolderLooks
+    folder: Path,
+    tree: Tree,
+    judging: Judging,
+    env: Mapping[str, str],
+    looks: FolderLooks,
+    links: Sequence[str] = (),
 ) -> dict[str, str]:
-    roots = [*tree.installed, *links_out(folder, tree)]
+    roots = [*tree.installed, *links_out(folder, tree), *links]
     top = os.path.realpath(folder)
     outside = [*files_outside(judging.argvs, top), *places_around(top, judging.argvs, env)]
     return fingerprint(folder, judging.programs, env, roots, looks, outside)

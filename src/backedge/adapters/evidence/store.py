@@ -64,6 +64,8 @@ class Base(msgspec.Struct, frozen=True):
     """Links among the files, with the names of what they lead to."""
     behind: tuple[str, ...] = ()
     """Files behind the judges: what their scripts start."""
+    told: tuple[str, ...] = ()
+    """Files of tests whose names do not say so, but a runner is told to run them."""
 
 
 class FoundBefore(msgspec.Struct, frozen=True):

@@ -216,6 +216,18 @@ def links_out(folder: Path, tree: Tree) -> list[str]:
     return sorted(name for name in links if os.path.realpath(f"{top}/{path_of(name)}") != top)
 
 
+def links_to_uncounted(folder: Path, tree: Tree) -> list[str]:
+    """The links among the files that lead to something in the workspace that is not part of the tree, such as what git ignores,
+    or git's own folder: nobody would see it change, and it is not delivered."""
+    top, found = os.path.realpath(folder), list[str]()
+    for name, to in links_in(folder, tree).items():
+        counted = to in tree.files or any(each.startswith(f"{to}/") for each in tree.files)
+        known = any(f"{to}/".startswith(f"{root}/") for root in tree.installed)
+        if not counted and not known and os.path.lexists(f"{top}/{path_of(to)}"):
+            found.append(name)
+    return sorted(found)
+
+
 def _tracked(rules: IgnoreRules) -> list[str]:
     inner = ((place, _tracked(nested)) for place, nested in rules.nested.items())
     return [*rules.tracked, *(f"{place}/{name}" for place, names in inner for name in names)]
