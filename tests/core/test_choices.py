@@ -702,7 +702,7 @@ class TestInWords:
         play = choosing(architect=chooses("queue"), pm=chooses("queue")).run()
         text = feedback_text(play.briefings["code"][-1])
         heading = "### The feedback you raised (L-1, constraint_violation) is chosen by architect, pm\n"
-        assert f"{heading}```\nno websockets here\nChosen: queue\nReason: architect knows; pm knows\n" in text
+        assert f"{heading}```\nno websockets here\nChosen: queue\narchitect: queue (architect knows)\n" in text
         assert "\narchitect: queue (architect knows)\npm: queue (pm knows)\n```" in text
 
     def test_a_choice_without_a_reason_has_none(self) -> None:

@@ -51,7 +51,7 @@ def test_the_authors_claim_reaches_every_judge_that_reported_the_finding() -> No
         play.finish(name)
     assert [each.status for each in play.s.findings.values()] == [Status.CONTESTED, Status.CONTESTED]
     assert [play.briefings[name][1].verify[0].claim for name in ("review", "security")] == [
-        "contested there is one"
+        "contested: there is one"
     ] * 2
 
 

@@ -232,7 +232,7 @@ def test_a_judge_reads_what_the_author_did_already_the_first_time() -> None:
 def test_the_details_of_a_request_are_told() -> None:
     play = Play(flow(*CHAIN)).run()
     play.person_raises("design", details={"cent": 0.5})
-    assert 'Details:\n```\n{\n  "cent": 0.5\n}\n```' in feedback_text(play.briefings["design"][1])
+    assert 'Details:\n```\n{"cent": 0.5}\n```' in feedback_text(play.briefings["design"][1])
 
 
 def test_an_attempt_is_told_which_findings_its_resolutions_may_name() -> None:

@@ -1,7 +1,7 @@
 """What a command reports: its outcome file or, if there is none, the last JSON object on its stdout.
 
 A command that says one verdict in the file and another one on stdout has not judged: that is an error. So is a pass that
-comes after a fail on stdout: a reviewer that shows what it judges may print a verdict that stands there.
+comes after a fail on stdout: a reviewer that shows what it judges may print a verdict that is part of it.
 """
 
 from __future__ import annotations
