@@ -264,7 +264,7 @@ def test_show_diff_has_first_versions_failed_attempts_and_what_was_undone(make: 
     assert project.run().outcome == "verified"
     told = project.backedge("show", "--diff").out
     assert lines(told)[0] == "code has no version, attempt 1"
-    assert "undone, because the step may not change it:" in lines(told)
+    assert "undone, because the attempt gave no result:" in lines(told)
     assert "-total 6" in lines(told) and "+total 5" in lines(told)
     broken, first = project.backedge("show", "--diff", "--json").json
     assert (broken["new_version"], broken["files_diff"][-2:]) == (False, [" count 3", " empty 0"])

@@ -15,9 +15,9 @@ ONLY_WRITTEN: dict[type[Any], set[str]] = {protocol.Outcome: {"output", "add_ste
 ONLY_READ: dict[type[Any], set[str]] = {
     model.Finding: {"word", "blames"},
     model.Feedback: {"called"},
-    model.Outcome: {"made"},
+    model.Outcome: {"made", "lists_findings"},
 }
-"""What the engine adds: the agent's own word, and the digest of the output."""
+"""What the engine adds: the agent's own word, the digest of the output, and whether findings were listed, even none."""
 
 
 def fields(kind: type[Any], but: set[str]) -> list[str]:
