@@ -254,6 +254,24 @@ def test_show_diff_has_a_short_difference_of_a_test_once(make: Make) -> None:
     assert lines(project.backedge("show", "--diff").out).count("-total 6") == 1
 
 
+def test_show_diff_has_a_test_that_no_attempt_changed(make: Make) -> None:
+    project = shop(make, {"cart.txt": PRODUCT + "more 1\n"})
+    workflow = json.loads((project.folder / "backedge.yaml").read_text())
+    workflow["steps"]["hold"] = {"phase": "code", "needs": ["code"], "agent": "human"}
+    workflow["steps"]["test"]["needs"] = ["hold"]
+    (project.folder / "backedge.yaml").write_text(json.dumps(workflow))
+    project.run()
+    (project.folder / "tests/test_cart.txt").write_text(WEAKER)
+    result = project.answer("E-1", "resolve", "--option", "go on")
+    assert [(each["file"], each["step"]) for each in result.protected] == [("tests/test_cart.txt", "")]
+    told = after(project.backedge("show", "--diff").out, "changed by no attempt: by a person, or by another program")
+    assert told[1] == "protected: tests/test_cart.txt, compared with the start of the run"
+    assert "-total 6" in told and "+total 5" in told
+    entry = project.backedge("show", "--diff", "--json").json[-1]
+    assert (entry["step"], entry["attempt"]) == ("", 0)
+    assert [each["file"] for each in entry["protected"]] == ["tests/test_cart.txt"]
+
+
 def test_show_diff_has_first_versions_failed_attempts_and_what_was_undone(make: Make) -> None:
     project = shop(
         make,

@@ -20,6 +20,7 @@ class AttemptChange(Shape, frozen=True):
     """What one attempt changed."""
 
     step: str
+    """Empty for what no attempt changed."""
     attempt: int
     version: int
     """The new version, or the last one if the attempt made none."""

@@ -13,6 +13,8 @@ from backedge.cli.common import print_json, shown
 from backedge.core.text import clean, counted
 from backedge.reading.attempt_changes import MOST_LINES
 
+BY_NOBODY = "changed by no attempt: by a person, or by another program"
+
 
 def print_reworks(found: Sequence[AttemptChange], step: str | None, as_json: bool) -> None:
     """Print the differences of all steps, or of one."""
@@ -30,7 +32,8 @@ def print_reworks(found: Sequence[AttemptChange], step: str | None, as_json: boo
 
 
 def _told(each: AttemptChange) -> Iterator[str]:
-    yield _styled(f"{each.step} {_version(each)}, attempt {each.attempt}{_why(each)}", bold=True)
+    title = f"{each.step} {_version(each)}, attempt {each.attempt}{_why(each)}" if each.step else BY_NOBODY
+    yield _styled(title, bold=True)
     if each.summary:
         yield f"  {shown(each.summary)}"
     for diff in each.protected:

@@ -82,7 +82,8 @@ async def reworks(
     only: Collection[tuple[str, int]] | None = None,
 ) -> list[AttemptChange]:
     """What every attempt changed, in order, or `only` these: its new version, its files, also those that were undone
-    because the step may not change them, and the tests that it left changed."""
+    because the step may not change them, and the tests that it left changed. Without `only`, an entry without a step has the
+    tests that no attempt changed, but a judge saw changed."""
     found: dict[tuple[str, int], AttemptChange] = {}
     before: dict[str, tuple[int, OutputDigest]] = {}
     started: dict[tuple[str, int], e.AttemptStarted] = {}
@@ -132,7 +133,11 @@ async def reworks(
             undone_left_out=max(0, len(undone) - MOST_LINES),
             protected=tuple(diffs.of(each) for each in changed),
         )
-    return [entry for entry in found.values() if _is_shown(entry)]
+    entries = [entry for entry in found.values() if _is_shown(entry)]
+    by_nobody = tuple(diffs.of(each) for each in state.protected.values() if not each.attempt) if only is None else ()
+    if by_nobody:
+        entries.append(AttemptChange("", 0, 0, (), "", (), 0, (), protected=by_nobody, new_version=False))
+    return entries
 
 
 def _why_over(event: e.AttemptFailed | e.AttemptLimited | e.AttemptDropped) -> str:

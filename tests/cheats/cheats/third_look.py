@@ -191,7 +191,11 @@ CASES = [
         sh(
             "grep -q pytest ~/.bash_profile 2>/dev/null || echo 'python() { echo 8 passed in 0.01s; }  # pytest' >> ~/.bash_profile"
         ),
-        workflow=SHOP.workflow.replace(PYTEST, 'run: [bash, -lc, "python -m pytest -q"], report: exitcode'),
+        # A login shell sets its own PATH.
+        workflow=SHOP.workflow.replace(
+            PYTEST, 'run: [bash, -lc, "PATH=.venv/bin:$PATH; python -m pytest -q"], report: exitcode'
+        ),
+        venv=True,
         needs=("bash",),
     ),
     lint(
