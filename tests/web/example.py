@@ -349,6 +349,28 @@ def hostile() -> be.Workflow:
     return be.Workflow("hostile", steps, limits={"rounds_per_loop": 2})
 
 
+def long() -> be.Workflow:
+    """Long names, long words, text from right to left, and many findings."""
+    word, arabic = "a" * 400, "\u202eevil\u202c مرحبا بالعالم"
+
+    async def write(brief: be.Briefing) -> be.Outcome:
+        return be.Outcome(output=f"{word}\n{arabic} {brief.attempt}", summary=word)
+
+    async def look(brief: be.Briefing) -> be.Outcome:
+        if brief.verify:
+            said = [be.FindingResolution(each.id, "not_fixed", f"{word} {arabic}") for each in brief.verify]
+            return be.failed(resolutions=said, summary=word)
+        found = [
+            be.Finding(f"{number} {arabic} {word}", file=f"{word}.py", line=3, evidence=5 * word, suggested_fix=word)
+            for number in range(40)
+        ]
+        return be.failed(*found, summary=arabic)
+
+    name, judge = f"write_{50 * 'w'}", f"look_{50 * 'j'}"
+    steps = [be.Step(name, write, phase=40 * "p"), be.Step(judge, look, reviews=name)]
+    return be.Workflow(60 * "l", steps, phases=[40 * "p"], limits={"rounds_per_loop": 1})
+
+
 def live(seconds: float = 20.0) -> be.Workflow:
     """A run that is at work for as long as someone looks."""
 
@@ -375,9 +397,10 @@ RUNS: Mapping[str, Callable[[], be.Workflow]] = {
     "r-broken": broken,
     "r-budget": budget,
     "r-hostile": hostile,
+    "r-long": long,
 }
 """The runs that end or wait, oldest first."""
-USUAL = tuple(run for run in RUNS if run != "r-hostile")
+USUAL = tuple(run for run in RUNS if run not in ("r-hostile", "r-long"))
 """Those of them that a picture shows."""
 
 FILE = """\

@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 
     Visit = Callable[..., Page]
 
-PAGES = ("/", "/runs", "/board", "/report", "/runs/r-pay", "/runs/r-hostile", "/runs?q=nothing-like-this", "/nowhere")
+PAGES = (
+    "/",
+    "/runs",
+    "/board",
+    "/report",
+    "/runs/r-pay",
+    "/runs/r-hostile",
+    "/runs/r-long",
+    "/runs?q=nothing-like-this",
+    "/nowhere",
+)
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +54,10 @@ def test_markup_and_terminal_codes_are_shown_as_they_were_written(site: Site, vi
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_telephone_shows_all_without_sideways_scrolling(site: Site, visit: Visit, path: str) -> None:
-    page = visit(site, path, viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+def test_no_page_scrolls_sideways(site: Site, visit: Visit, path: str) -> None:
+    for width in (390, 1280):
+        page = visit(site, path, viewport={"width": width, "height": 844}, is_mobile=width < 400, has_touch=width < 400)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("colours", ["light", "dark"])

@@ -108,7 +108,10 @@ def _ticks(
     tick = -(-before // step) * step
     for (start, end), place in zip(joined, places, strict=True):
         while tick <= worked + (end - start) + 1e-9:
-            found.append(Tick(round(place + (tick - worked) * scale, 1), "0" if not tick else seconds_words(tick)))
+            x = round(place + (tick - worked) * scale, 1)
+            # The label of a break needs the room beside it.
+            said = "0" if not tick else "" if x - place < BREAK / 2 and place != places[0] else seconds_words(tick)
+            found.append(Tick(x, said))
             tick += step
         worked += end - start
     return tuple(found)
