@@ -49,6 +49,8 @@ MEANINGS: dict[str, str] = {
     "Briefing.mode": "`work`, `rework` (address feedback), `verify` (judge findings or human feedback again), `answer` "
     "(answer a question) or `decide` (choose an option); with the last two, the artifact does not change",
     "Briefing.inputs": "the outputs of the steps that it needs, by name",
+    "Briefing.based_on": "for a reviewer: the outputs of the steps that the work under judgement is based on, the nearest first",
+    "Briefing.rolled_back": "the earlier rounds that were rolled back, oldest first",
     "Briefing.feedback": "the feedback for this step; see below",
     "Briefing.verify": "for a judge: the findings to answer for, each as in `feedback.findings`",
     "Briefing.previous": "the output of its last successful attempt, or null",

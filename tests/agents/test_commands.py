@@ -55,6 +55,7 @@ def test_the_briefing_has_every_key_even_if_it_is_empty(tmp_path: Path) -> None:
         "round": 0,
         "mode": "work",
         "inputs": {},
+        "based_on": {},
         "feedback": {
             "findings": [],
             "requests": [],

@@ -135,7 +135,9 @@ def test_tool_calls_are_short_and_a_denied_tool_is_one_line_everywhere(make: Mak
     told = project.backedge("logs", "code").out.splitlines()
     assert "code-1 | Edit signer.py +4 −0" in told
     assert [line for line in told if "denied" in line] == ["code-1 | ! denied Bash (curl example.org)"]
-    assert any(line.startswith("code-1 | > You do the step") for line in told)
+    assert next(line for line in told if "| > " in line) == "code-1 | > ## How to answer"
+    whole = project.backedge("logs", "code", "--prompt").out.splitlines()
+    assert any(line.startswith("code-1 | > You do the step") for line in whole)
 
 
 def test_names_are_coloured_on_a_terminal_only(make: Make) -> None:

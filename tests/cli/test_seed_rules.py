@@ -478,3 +478,28 @@ def test_reclassifying_to_both_names_both_phases(make: Make) -> None:
     project = make({**ASP, "limits": {"rounds_per_step": 0}}, review=[failed("no log-in"), passed()])
     project.run()
     assert project.backedge("feedback", "reclassify", "F-1", "--phase", "Both").out == "F-1: planning, design\n"
+
+
+def test_the_iterations_of_an_imported_progress_file_are_shown(make: Make) -> None:
+    project = make(TIGHT)
+    iteration = {
+        "number": 1,
+        "implementation": "Created FilterDropdown component",
+        "review_result": "PASS",
+        "test_result": "FAIL",
+        "test_failures": ["FilterDropdown.test.tsx:45 - missing mock"],
+    }
+    loop = {
+        "enabled": True,
+        "current_iteration": 1,
+        "max_iterations": 5,
+        "status": "escalated",
+        "consecutive_review_failures": 0,
+        "consecutive_test_failures": 1,
+        "iterations": [iteration],
+    }
+    (project.folder / "progress.json").write_text(json.dumps({"feedback_loop": loop}))
+    project.backedge("import", "progress.json")
+    text = project.backedge("show").out
+    assert "1: Created FilterDropdown component\n     review PASS\n     test FAIL: FilterDropdown" in text
+    assert project.show().report["iterations"][0]["implementation"] == "Created FilterDropdown component"

@@ -299,3 +299,31 @@ def test_the_summary_says_why_a_run_failed_or_was_only_accepted(make: Make, poli
     workflow = {"steps": JUDGED, "limits": {"rounds_per_loop": 0}, "on_breach": policy}
     said = make(workflow, code=[{"output": 1}], review=[failed("one")]).backedge("run")
     assert words in said.out
+
+
+BUILT: dict[str, Any] = {
+    "plan": {"phase": "planning"},
+    "design": {"phase": "design", "needs": ["plan"]},
+    "code": {"phase": "code", "needs": ["design"]},
+}
+
+
+def test_a_reviewer_gets_what_the_work_is_based_on(make: Make) -> None:
+    steps = {**BUILT, "review": {"reviews": "code"}}
+    project = make(
+        {"steps": steps}, plan=[{"output": "two units"}], design=[{"output": "one table"}], review=[passed()]
+    )
+    assert project.run().outcome == "verified"
+    (told,) = project.briefings("review")
+    assert list(told["based_on"].items()) == [("design", "one table"), ("plan", "two units")]
+    assert project.briefings("code")[0]["based_on"] == {}
+
+
+def test_a_person_who_judges_sees_what_the_work_is_based_on(make: Make) -> None:
+    steps = {**BUILT, "review": {"reviews": "code", "agent": "human"}}
+    project = make(
+        {"steps": steps}, plan=[{"output": "two units"}], design=[{"output": "one table"}], code=[{"output": "c"}]
+    )
+    assert project.run().code == 3
+    said = project.backedge("inbox").out
+    assert "two units" in said and "one table" in said

@@ -143,3 +143,15 @@ def test_the_frame_of_a_run_draws_the_back_edge(make: Make) -> None:
     assert " ╰─           ✗ ◆ review  fail · F-1" in rows
     assert "  ↩ L-1 code ◄── review  round 1 of 5" in rows
     assert max(map(len, terminal.lines)) <= 60
+
+
+def test_statistics_break_between_words(make: Make) -> None:
+    long = "a description that is longer than the terminal is wide, so that it has to be broken somewhere"
+    project = make(
+        {"steps": STEPS}, code=[{"output": 1}, {"output": 2}, {"output": 3}], review=[failed(long)] * 2 + [passed()]
+    )
+    assert project.run().outcome == "verified"
+    with Terminal(project.folder, "stats", columns=60) as terminal:
+        assert terminal.end() == 0
+    assert "a description that" in " ".join(terminal.text.split())
+    assert max(map(len, terminal.text.splitlines())) <= 60

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from backedge.analytics.report import FindingReport, LoopReport, Report, UsageReport
+from backedge.analytics.report import FindingReport, ImportedIteration, LoopReport, Report, UsageReport
 from backedge.analytics.rounds import RoundReport
 from backedge.compat import Defect, LoopRecord, read
+from backedge.compat.progress import Progress
 from backedge.core import events as e
 from backedge.core.model import Resolution
 from backedge.core.scheduling.pending import outcome_of
@@ -38,7 +39,20 @@ def imported_report(state: RunState, file: e.FileImported) -> Report:
         refused=(),
         usage=UsageReport(0.0, 0, 0, 0, 0.0),
         decisions=(*(_reasons(contents.loops) if file.reading > 2 else ()), *notes),
+        iterations=tuple(_iterations(contents.progress)) if contents.progress is not None else (),
     )
+
+
+def _iterations(progress: Progress) -> Iterator[ImportedIteration]:
+    for each in progress.feedback_loop.iterations:
+        yield ImportedIteration(
+            each.number,
+            each.implementation,
+            each.review_result,
+            each.review_issues,
+            each.test_result,
+            each.test_failures,
+        )
 
 
 def _loop(loop: LoopRecord, findings: list[str], reading: int) -> LoopReport:

@@ -230,6 +230,17 @@ class UsageReport(Shape, frozen=True):
     seconds: float
 
 
+class ImportedIteration(Shape, frozen=True):
+    """One iteration of a tight loop in an imported file."""
+
+    number: int
+    implementation: str
+    review_result: str | None
+    review_issues: tuple[str, ...]
+    test_result: str | None
+    test_failures: tuple[str, ...]
+
+
 class Report(Shape, frozen=True):
     """The state of a run, and its history."""
 
@@ -261,6 +272,8 @@ class Report(Shape, frozen=True):
     """The decisions of people that an imported file lists."""
     waits_until: float | None = None
     """When the first step tries again that waits for a limit of its provider, in seconds since the epoch."""
+    iterations: tuple[ImportedIteration, ...] = ()
+    """The iterations that an imported progress file or scratchpad lists."""
 
     @property
     def everybody(self) -> dict[str, StepReport]:

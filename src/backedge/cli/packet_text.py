@@ -355,7 +355,10 @@ def _choice_lines(choice: PacketOption, item: InboxItem, page: Page) -> Iterator
     # If free text is allowed, the options are listed on lines of their own.
     words = f' --option "{page.cut(choice.option, 60)}"' if choice.option else ""
     words = words or (f" --{choice.needs[-1]} …" if choice.needs else "")
-    yield from page.own_line(f"{choice.choice}{words}: {page.cut(choice.next, 200)}", 4)
+    line = f"{choice.choice}{words}: {page.cut(choice.next, 200)}"
+    if page.brief == BRIEFEST and not page.whole:
+        line = page.cut(line, page.width - 4)  # one line each
+    yield from page.own_line(line, 4)
     short = choice.choice in SHORT or (page.brief and not choice.option)
     if short and (not choice.recommended or page.brief == BRIEFEST) and not page.whole:
         return

@@ -152,7 +152,7 @@ def narrowed(report: Report, step: str) -> Report:
     names = {loop.id for loop in loops}
     evidence = report.evidence
     if evidence is not None:
-        judges = {name: each for name, each in evidence.judges.items() if name == step}
+        judges = {name: each for name, each in evidence.judges.items() if name == step and each.tool}
         evidence = replace(evidence, judges=judges) if judges else None
     return replace(
         report,

@@ -14,6 +14,7 @@ import click
 
 from backedge.analytics.stats import Stats, rows
 from backedge.cli.common import journal_option, json_option, listing, print_json, run_id, shown
+from backedge.cli.page import Page, width_of
 from backedge.core.text import counted
 from backedge.ports import Journal
 from backedge.reading.statistics import statistics
@@ -82,8 +83,10 @@ def stats(
         table.writerow(("measure", "of", "value"))
         table.writerows((measure, _cell(of), value) for measure, of, value in rows(found))
     else:
+        page = Page(width_of(sys.stdout))
         for line in _lines(found):
-            click.echo(line)
+            for part in page.own_line(line, hang=4):
+                click.echo(part)
 
 
 def _cell(text: str) -> str:
@@ -117,7 +120,7 @@ def _lines(found: Stats) -> Iterator[str]:
         yield f"  {_phase(each.phase)} caught {each.caught} of {each.present} ({each.per_cent:g} %)"
     for known in findings.most_persistent:
         yield (
-            f"  {known.finding} of {shown(known.run, 40)}: {known.rounds_seen} rounds, {known.status}: "
+            f"  {known.finding} of {shown(known.run, 40)}: {known.rounds_seen} rounds, {known.status.replace('_', ' ')}: "
             f"{shown(known.description, 60)}"
         )
     yield (

@@ -47,6 +47,7 @@ def story(
         yield ""
         yield from _loop(loop, report.findings, histories.get(loop.id, LoopHistory()), page, most)
     yield from _without_loop(report, page)
+    yield from _iterations(report, page)
     yield from _open_questions(items, page)
     decisions = [*decided(events), *(shown(each) for each in report.decisions)]
     if decisions:
@@ -84,6 +85,21 @@ def _without_loop(report: Report, page: Page) -> Iterator[str]:
         yield from _finding_lines(finding, page)
         phases = ", ".join(finding.affected_phase)
         yield from page.own_line(f"injected in {shown(phases, 60)}, found by {shown(finding.found_by, 60)}", 4)
+
+
+def _iterations(report: Report, page: Page) -> Iterator[str]:
+    """The iterations of an imported tight loop: what was done, and what its judges said."""
+    if report.iterations:
+        yield from ("", "iterations")
+    for each in report.iterations:
+        yield from page.own_line(f"{each.number}: {page.cut(each.implementation, 300) or 'nothing is said of it'}", 2)
+        for judge, result, issues in (
+            ("review", each.review_result, each.review_issues),
+            ("test", each.test_result, each.test_failures),
+        ):
+            if result is not None:
+                said = f": {page.cut('; '.join(issues), 300)}" if issues else ""
+                yield from page.own_line(f"{judge} {result}{said}", 5)
 
 
 def _open_questions(items: Sequence[InboxItem], page: Page) -> Iterator[str]:

@@ -242,6 +242,8 @@ class Briefing(Value, frozen=True, gc=True):
     """The conversation of this step's last attempt, for agents that can continue one."""
     input: Json = None
     inputs: dict[str, Json] = {}
+    based_on: dict[str, Json] = {}
+    """For a reviewer: the outputs of the steps that the work under judgement is based on, the nearest first."""
     feedback: FeedbackForAttempt = FeedbackForAttempt()
     verify: tuple[BriefedFinding, ...] = ()
     previous: Json = None
@@ -267,7 +269,8 @@ class Briefing(Value, frozen=True, gc=True):
 
 
 def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[str, Json]) -> Briefing:
-    """The briefing of the running attempt of a step. `outputs` has the outputs of its needs, and its own last output."""
+    """The briefing of the running attempt of a step. `outputs` has the outputs of its needs and of `basis_of`, and
+    its own last output."""
     running = state.steps[step].running
     if running is None:
         raise ValueError(f"step {step!r} is not running: only a running attempt has a briefing")
@@ -289,6 +292,7 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
             for need in present_needs(state, step)
             if need in outputs and (judge or not is_hidden(graph, need))
         },
+        based_on={name: outputs[name] for name in basis_of(state, step) if outputs.get(name) is not None},
         verify=briefed_findings(state, state.steps[step].open_findings) if judge else (),
         previous=outputs.get(step),
         last_error=state.steps[step].last_error,
@@ -302,6 +306,23 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
     )
 
 
+def basis_of(state: RunState, step: str) -> tuple[str, ...]:
+    """For a reviewer, the steps that the work under judgement is based on, the nearest first: a defect may come from
+    there. Tools do not read their briefing."""
+    graph = state.graph
+    if step not in graph.judges or graph.steps[step].tool or step in graph.engine_judges:
+        return ()
+    found = dict.fromkeys(graph.steps[step].judges)
+    for name in (names := list(found)):  # grows while it is read
+        for need in graph.needs[name]:
+            if need not in found and need not in graph.judges and len(found) < MOST_BASIS:
+                found[need] = None
+                names.append(need)
+    return tuple(name for name in found if name not in graph.needs[step] and state.steps[name].artifact is not None)
+
+
+MOST_BASIS = 12
+"""How many steps to look at for what the work under judgement is based on: a workflow can have hundreds."""
 NO_CHANGES = BriefedChanges()
 MOST_TRIED = 8
 """How many earlier attempts a briefing has; one of each step in any case."""

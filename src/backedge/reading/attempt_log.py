@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from unicodedata import category
 
@@ -69,6 +69,11 @@ class Log:
                 yield _shown(self._roots.sub("", line))
 
 
+def _first_section(prompt: Sequence[str]) -> int:
+    """The line where the first section of a prompt begins; 0 if it has none."""
+    return next((number for number, line in enumerate(prompt) if line.startswith("## ")), 0)
+
+
 class AttemptOutput(Log):
     """Everything about one attempt that people can read: what it was told, and what it and its tools print."""
 
@@ -88,7 +93,9 @@ class AttemptOutput(Log):
         """The new lines, each with its kind: prompt or output."""
         if not self._told and (told := self._prompt()) is not None:
             self._told = True
-            shown = told[: self._prompt_lines]
+            # What a role is told first is the same in every attempt: the beginning is the first section.
+            start = 0 if self._prompt_lines is None else _first_section(told)
+            shown = told[start:][: self._prompt_lines]
             yield from (("prompt", _shown(line)) for line in shown)
             if len(told) > len(shown):
                 yield "prompt", f"… and {counted(len(told) - len(shown), 'more line')}: --prompt shows all"

@@ -25,6 +25,7 @@ def briefing_json(briefing: Briefing, views: Mapping[str, str] | None = None) ->
                 "round": briefing.round,
                 "mode": briefing.mode,
                 "inputs": briefing.inputs,
+                "based_on": briefing.based_on,
                 "feedback": _whole(briefing.feedback),
                 "verify": _whole(briefing.verify),
                 "changes": _whole(briefing.changes),

@@ -20,6 +20,9 @@ from backedge.core.wording import DATA, changes_text, feedback_text
 LONGEST = 60_000
 """Characters of one value in a prompt; the whole value is in the briefing file."""
 
+LONGEST_BASIS = 10_000
+"""The same for what the work under judgement is based on."""
+
 MOST = 200_000
 """Characters of all feedback together."""
 
@@ -116,8 +119,12 @@ def _section(title: str, text: str) -> str:
 def _inputs(briefing: Briefing, whole: str) -> str:
     if not briefing.inputs:
         return ""
+    basis = [
+        f"From `{one_line(name)}`, which the work is based on:\n{_shown(value, whole, LONGEST_BASIS)}"
+        for name, value in briefing.based_on.items()
+    ]
     parts = [f"From `{one_line(name)}`:{_input(value, whole)}" for name, value in briefing.inputs.items()]
-    return _section("What earlier steps made", "\n\n".join([_DATA, *parts]))
+    return _section("What earlier steps made", "\n\n".join([_DATA, *parts, *basis]))
 
 
 def _input(value: Json, whole: str) -> str:
@@ -153,16 +160,16 @@ def _feedback(briefing: Briefing, whole: str, scratchpad: str) -> str:
     return _section("What happened so far", text)
 
 
-def _shown(value: Json, whole: str) -> str:
+def _shown(value: Json, whole: str, longest: int = LONGEST) -> str:
     """A value for a person or a model to read: a text of several lines as it is, not as a JSON string with \\n in it."""
     if isinstance(value, dict) and len(value) == 1 and isinstance(inner := next(iter(value.values())), dict):
         # A story and the like: the one key says what it is.
         texts = _texts(inner)
-        return f"{_headed(inner, texts, whole)}" if texts else _fenced(value, whole)
+        return f"{_headed(inner, texts, whole, longest)}" if texts else _fenced(value, whole, longest)
     if isinstance(value, dict) and len(value) == 1 and isinstance(only := next(iter(value.values())), str):
-        return _fenced(only, whole)
+        return _fenced(only, whole, longest)
     texts = _texts(value)
-    return _headed(value, texts, whole) if texts else _fenced(value, whole)
+    return _headed(value, texts, whole, longest) if texts else _fenced(value, whole, longest)
 
 
 def _texts(value: Json) -> list[str]:
@@ -172,15 +179,17 @@ def _texts(value: Json) -> list[str]:
     return [key for key, each in value.items() if isinstance(each, str) and "\n" in each.strip()]
 
 
-def _headed(value: Json, texts: list[str], whole: str) -> str:
+def _headed(value: Json, texts: list[str], whole: str, longest: int) -> str:
     """An object with texts of several lines: first the rest of it as JSON, then each text."""
     rest = {key: each for key, each in value.items() if key not in texts}
-    parts = [_fenced(rest, whole)] if rest else []
-    return "\n\n".join([*parts, *(f"`{one_line(key)}`:\n{_fenced(value[key].strip(chr(10)), whole)}" for key in texts)])
+    parts = [_fenced(rest, whole, longest)] if rest else []
+    return "\n\n".join(
+        [*parts, *(f"`{one_line(key)}`:\n{_fenced(value[key].strip(chr(10)), whole, longest)}" for key in texts)]
+    )
 
 
-def _fenced(value: Json, whole: str) -> str:
+def _fenced(value: Json, whole: str, longest: int) -> str:
     text = value if isinstance(value, str) else json_text(value)
-    if len(text) > LONGEST:
-        text = f"{text[:LONGEST]}\n… ({len(text) - LONGEST:,} more characters: all of it is in {whole})"
+    if len(text) > longest:
+        text = f"{text[:longest]}\n… ({len(text) - longest:,} more characters: all of it is in {whole})"
     return fenced(text)

@@ -14,6 +14,7 @@ from backedge.core.briefing import (
     BriefedFinding,
     Request,
     RolledBackRound,
+    basis_of,
     briefed_change,
     briefed_finding,
     briefed_findings,
@@ -27,7 +28,7 @@ from backedge.core.events import RefusedFeedback
 from backedge.core.evidence.protected import may_approve
 from backedge.core.evidence.values import ProtectedFile
 from backedge.core.feedback.loop import Loop
-from backedge.core.model import Breach, Feedback, Option, Position, Question, Severity
+from backedge.core.model import SIDE_MODES, Breach, Feedback, Option, Position, Question, Severity
 from backedge.core.scheduling.pending import due_at
 from backedge.core.state.run import ASKED, Escalation, RunState
 from backedge.core.value import Json, Value, replace
@@ -186,12 +187,13 @@ def _asked(state: RunState, changed: ProtectedFile) -> BriefedChange:
 
 def _with_material(state: RunState, basic: Packet, step: str, about: Question) -> Packet:
     """Add what a person needs to do, judge or approve the step."""
+    basis = basis_of(state, step) if about.mode not in SIDE_MODES else ()
     raised = (loop for id in about.loops if (loop := state.loop(id)) is not None)
     return replace(
         basic,
         inputs=tuple(
             Material(name, made.version, made.summary, made.output, made.payload)
-            for name in about.inputs
+            for name in (*about.inputs, *basis)
             if (made := state.steps[name].artifact) is not None
         ),
         findings=briefed_findings(state, (*about.findings, *state.steps[step].open_findings)),

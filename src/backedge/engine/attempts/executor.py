@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable
 
 from backedge.core import commands as c
-from backedge.core.briefing import brief
+from backedge.core.briefing import basis_of, brief
 from backedge.core.errors import AgentError, ProviderLimit
 from backedge.core.model import NO_USAGE, Outcome, Usage
 from backedge.core.state.run import Running, RunState
@@ -35,7 +35,7 @@ async def task_for(
 ) -> Task:
     """Everything that an executor needs to make the running attempt. Reads large inputs from the journal."""
     known, measure = (
-        await outputs(journal, state, (*state.graph.needs[step], step)),
+        await outputs(journal, state, (*state.graph.needs[step], *basis_of(state, step), step)),
         state.graph.engine_judges.get(step),
     )
     return Task(
