@@ -164,3 +164,56 @@ def test_a_story_does_not_begin_with_hooks_that_another_one_has_left_at_home(pro
     other_story(project, tampers=f"mkdir {home}/hooks && echo true > {home}/hooks/post-checkout")
     said = project.auto(expect=1)
     assert "git's settings have changed since this command began: core.hooksPath" in said
+
+
+def test_the_work_of_a_story_is_merged_as_it_was_judged(project: Stories) -> None:
+    git(project, "config", "user.name", "t")
+    git(project, "config", "user.email", "t@localhost")
+    project.auto()
+    assert "→ backedge merge a\n" in project.backedge("worktrees")[0]
+    made = tree(project) / "made.txt"
+    judged = made.read_text()
+    made.write_text("edited since")
+    assert "are not those that were judged" in project.backedge("merge", "a", expect=2)[1]
+    made.write_text(judged)
+    said = project.backedge("merge", "A")[0]
+    assert said.startswith("merged s-a (verified) into ") and "begun, made.txt\n  removed: " in said
+    assert (project.folder / "made.txt").read_text() == judged
+    words = ["git", "log", "-1", "--format=%s %(trailers:key=Backedge-Run,separator=%x2c)"]
+    log = subprocess.run(words, cwd=project.folder, check=True, capture_output=True, text=True).stdout
+    assert log == "a Backedge-Run: s-a\n", "the title of the story, and its run"
+    assert project.backedge("worktrees")[0].startswith("no worktrees")
+    assert "it was merged as" in project.backedge("merge", "s-a", expect=2)[1]
+
+
+def test_an_open_story_is_not_merged_and_what_an_earlier_run_left_is_merged_with_the_rest(project: Stories) -> None:
+    git(project, "config", "user.name", "t")
+    git(project, "config", "user.email", "t@localhost")
+    blocked(project)
+    (tree(project) / "begun").rename(tree(project) / "earlier")
+    assert "run s-a has not ended, so its work is not merged" in project.backedge("merge", "a", expect=2)[1]
+    project.backedge("cancel", "s-a")
+    project.backedge("unblock", "a")
+    project.script(a={"review": [{"verdict": "pass"}]})
+    project.auto()
+    assert "begun, earlier, made.txt" in project.backedge("merge", "a")[0]
+
+
+def test_the_work_of_a_story_is_discarded_as_a_patch(project: Stories) -> None:
+    project.auto()
+    assert "2 changed files that are not merged (begun, made.txt)" in project.backedge("discard", "a", expect=2)[1]
+    assert "its changes are kept in " in project.backedge("discard", "a", "--yes")[0]
+    assert not tree(project).exists()
+
+
+def test_a_story_says_if_the_work_it_depends_on_is_not_merged(project: Stories) -> None:
+    git(project, "config", "user.name", "t")
+    git(project, "config", "user.email", "t@localhost")
+    project.story("b", dependencies=["A"])
+    project.story("c", dependencies=["a", "b"])
+    said = project.auto("--story", "a") + project.auto("--story", "b")
+    why = "it does not see the work of {}, which is not merged: `backedge merge {}` first"
+    assert f"b |            {why.format('a', 'a')}\n" in said
+    project.backedge("merge", "a")
+    said = project.auto("--story", "c")
+    assert why.format("b", "b") in said and why.format("a", "a") not in said

@@ -29,7 +29,7 @@ from backedge.engine.live_run import resting
 from backedge.project import Project, file_of, origin_of
 from backedge.project.delivery import Delivery, committed, delivery, everything, listed, merge_into, start_of
 from backedge.project.git import GitRefused, answer, git, git_bytes
-from backedge.project.worktrees import Worktree, checkout_of, has_worktree, remove, run_worktree
+from backedge.project.worktrees import Worktree, checkout_of, remove, worktree_in_use
 from backedge.project.worktrees import worktrees as all_of
 from backedge.reading.run_status import ASKS, LIVE, MERGED, PAUSED, STOPPED, run_statuses
 
@@ -48,7 +48,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask, also if there
 @journal_option
 @json_option
 def merge(run_name: str, message: str | None, anyway: str | None, journal: Path | None, as_json: bool) -> None:
-    """Merge what RUN delivered in its worktree (`run --worktree`) into the current branch.
+    """Merge what RUN, or a story, delivered in its worktree into the current branch.
 
     Exactly the files that were judged are committed, on top of the commit from which the run started, and that commit is
     merged. Then the worktree and its branch are removed. If anything is in the way (a conflict, your own changes in the
@@ -57,6 +57,7 @@ def merge(run_name: str, message: str | None, anyway: str | None, journal: Path 
     \b
     Example:
       backedge merge r-0193
+      backedge merge my-story
       backedge merge r-0193 --anyway "the flaky test is known"
     """
     require_person(journal)
@@ -112,7 +113,7 @@ def merge(run_name: str, message: str | None, anyway: str | None, journal: Path 
 @journal_option
 @json_option
 def discard(run_name: str, yes: bool, journal: Path | None, as_json: bool) -> None:
-    """Remove the worktree and the branch of RUN (`run --worktree`). Work that was not merged is kept as a patch.
+    """Remove the worktree and the branch of RUN, or of a story. Work that was not merged is kept as a patch.
 
     \b
     Example:
@@ -208,7 +209,7 @@ def _listed(spot: Project, journal: Path | None) -> list[_Row]:
 
 def _row(spot: Project, tree: Worktree, runs: dict[str, str]) -> _Row:
     state = runs.get(_run_of(spot, tree, runs), "")
-    todo = f"git merge {tree.branch}" if tree.of_story else f"backedge merge {tree.id}"
+    todo = f"backedge merge {tree.id}"
     if state not in MERGED:
         todo = f"backedge details {tree.id}" if tree.of_story else f"backedge show {tree.id}"
     kind = "story" if tree.of_story else "run"
@@ -233,13 +234,16 @@ def _run_of(spot: Project, tree: Worktree, runs: dict[str, str]) -> str:
 def _of_run(journal: Path | None, spot: Project, name: str) -> tuple[RunState, Worktree]:
     """A run that no process executes, with its worktree. Raises IllegalCommand."""
 
+    story = next((tree for tree in all_of(spot) if tree.of_story and tree.id.casefold() == name.casefold()), None)
+    name = (story and _run_of(spot, story, _statuses(journal, spot))) or name
+
     async def ask(engine: Engine) -> tuple[RunState, str | None]:
         run = await run_id(engine.journal, name)
         return await (await engine.find(run)).state(), await engine.journal.holder(run)
 
     state, holder = asking(journal, ask)
-    tree = run_worktree(spot, state.run)
-    if not has_worktree(spot, state.run):
+    tree = worktree_in_use(spot, state.run)
+    if tree is None:
         raise IllegalCommand(_without(spot, state.run))
     if holder is not None:
         raise IllegalCommand(
@@ -253,10 +257,7 @@ def _without(spot: Project, run: str) -> str:
     commit = answer(spot.folder, "log", "--all", "-1", "--format=%h", "--fixed-strings", f"--grep=Backedge-Run: {run}")
     if commit:
         return f"run {run} has no worktree any more: it was merged as {commit}"
-    return (
-        f"run {run} has no worktree: it was discarded, or it was not started with `backedge run --worktree`. The worktrees of "
-        "stories are merged with git: `backedge worktrees` lists them"
-    )
+    return f"run {run} has no worktree: it was discarded, or it was not started with `backedge run --worktree`"
 
 
 def _require_idle(journal: Path | None, spot: Project, tree: Worktree) -> None:
@@ -306,7 +307,9 @@ def _message(state: RunState, anyway: str | None) -> str:
 def _task(given: object) -> str:
     """The task in the input of a run, if it is a text or has one."""
     if isinstance(given, dict):
-        texts = [given.get("task"), given.get("title"), *given.values()]
+        story = given.get("story")
+        title = story.get("title") if isinstance(story, dict) else None
+        texts = [title, given.get("task"), given.get("title"), *given.values()]
         given = next((text for text in texts if isinstance(text, str) and text.strip()), "")
     return given if isinstance(given, str) else ""
 
@@ -327,10 +330,11 @@ def _removed(spot: Project, tree: Worktree, start: str, yes: bool, what: str, ke
     except GitRefused as error:
         raise IllegalCommand(f"{error}: look at {tree.path}, and remove it with `git worktree remove`") from None
     if left.files and not yes:
-        question = f"{what} has {counted(len(left.files), 'changed file')} that are not merged ({listed(left.files)})"
+        not_merged = "is not merged" if len(left.files) == 1 else "are not merged"
+        question = f"{what} has {counted(len(left.files), 'changed file')} that {not_merged} ({listed(left.files)})"
         if not sys.stdin.isatty():
-            raise IllegalCommand(f"{question}: give --yes to remove it; they are kept as a patch")
-        if not click.confirm(f"{question}. Remove it? They are kept as a patch", err=True):
+            raise IllegalCommand(f"{question}: give --yes to remove it; a patch is kept")
+        if not click.confirm(f"{question}. Remove it? A patch is kept", err=True):
             raise IllegalCommand("nothing was removed")
     kept = _patch(spot, tree, left) if left.files else None
     remove(_checkout(tree), tree, keep_branch)

@@ -68,6 +68,8 @@ def delivery(project: Project, run: str, source: WorkflowFile, tree: Worktree, j
         inside = os.path.relpath(workspace.resolve(), top)
         for each in differing(seen.judged(seen.start.base.tree), now):
             wanted[os.path.normpath(f"{inside}/{path_of(each)}")] = now.files.get(each)
+    if tree.of_story:  # an earlier run of the story may have left work there, which was judged with it
+        return everything(tree, start, checked=True)
     return Delivery(start, _stored(top, start, wanted), tuple(sorted(wanted)))
 
 
@@ -82,15 +84,15 @@ def start_of(project: Project, run: str) -> str:
         ) from None
 
 
-def everything(tree: Worktree, start: str) -> Delivery:
-    """All files of a worktree that git does not ignore, judged or not."""
+def everything(tree: Worktree, start: str, checked: bool = False) -> Delivery:
+    """All files of a worktree that git does not ignore, judged or not. `checked` if git has to keep them as they are."""
     top, main = tree.path.resolve(), checkout_of(tree.path).resolve()
     changed = names(top, "diff", "--name-only", "--no-renames", "-z", start)
     others = names(top, "ls-files", "-o", "-z", "--exclude-standard")
     borrowed = {path for path in others if is_borrowed(main, top, path)}
     digests = FileDigests()
     wanted = {path: digests.of(os.fspath(top / path)) for path in {*changed, *others} - borrowed}
-    return Delivery(start, _stored(top, start, wanted, checked=False), tuple(sorted(wanted)))
+    return Delivery(start, _stored(top, start, wanted, checked), tuple(sorted(wanted)))
 
 
 def committed(tree: Worktree, made: Delivery, message: str) -> str:

@@ -52,6 +52,17 @@ def has_worktree(project: Project, run: str) -> bool:
     return tree.is_dir() and origin_of(project, run).is_relative_to(tree.resolve())
 
 
+def worktree_in_use(project: Project, run: str) -> Worktree | None:
+    """The worktree in which a run works, its own or that of its story; None if it has none, or if it is gone."""
+    own = run_worktree(project, run)
+    if has_worktree(project, run):
+        return own
+    inside = enclosing(project, origin_of(project, run))
+    if inside is None or not inside.is_dir() or inside.name == own.id:
+        return None
+    return Worktree(inside.name, folder_of(project) / inside.name, f"{STORY}{inside.name}")
+
+
 def enclosing(project: Project, folder: Path) -> Path | None:
     """The worktree of this project that a folder is in; None if it is in none."""
     trees, inside = folder_of(project).resolve(), folder.resolve()

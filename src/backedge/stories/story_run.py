@@ -28,12 +28,14 @@ from backedge.project import (
     secrets_of,
     settle_workflow_file,
 )
+from backedge.project.delivery import record_start
+from backedge.project.git import git
 from backedge.stories.author_text import author_text
 from backedge.stories.backlog import story_of
 from backedge.stories.entry import Entry
 from backedge.stories.limits import definition_for
 from backedge.stories.rules.front_matter_reader import StoryFileError
-from backedge.stories.worktrees import restored, worktree_of
+from backedge.stories.worktrees import branch_of, restored, worktree_of
 
 Views = Callable[[str], Mapping[str, str]]
 
@@ -95,6 +97,8 @@ async def start_run(engine: Engine, source: WorkflowFile, project: Project, entr
     bounded = dataclasses.replace(placed, definition=definition_for(source, entry))
     workflow = FileWorkflow(bounded, project, agents_of(placed, project, views), views)
     keep_workflow_file(project, entry.next_run, placed)
+    if source.stories is not None and source.stories.worktree:
+        record_start(project, entry.next_run, git(source.folder, "merge-base", "HEAD", branch_of(entry.id)))
     try:
         return await engine.start(workflow, story_input(source, entry, _text(entry)), entry.next_run)
     except IllegalCommand as error:

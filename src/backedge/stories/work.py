@@ -32,7 +32,7 @@ from backedge.stories.rules.refinement import Refinement, refinement
 from backedge.stories.rules.story_view import StoryView, view_of, view_of_events
 from backedge.stories.story_run import outdated, reload, resume_run, start_run
 from backedge.stories.update import update_story
-from backedge.stories.worktrees import require_same_settings, settings_of
+from backedge.stories.worktrees import require_same_settings, settings_of, unmerged
 
 INTERVAL = 0.5
 """Seconds between two checks of the files, with --watch."""
@@ -184,6 +184,10 @@ class Work:
         if not entry.run:
             if self.source.stories is not None and self.source.stories.worktree:
                 require_same_settings(self.source.folder, self._git)
+                needs = entry.summary.dependencies if entry.summary else ()
+                for each in unmerged(self.project, self.source.folder, needs) if needs else ():
+                    why = f"it does not see the work of {each}, which is not merged: `backedge merge {each}` first"
+                    self.narrator.restored(entry, why)
             return await start_run(engine, self.source, self.project, entry, views.paths)
         await self._loaded(engine, entry, follower, views)
         if self._outdated.get(entry.run) != (why := outdated(self.source, self.project, entry.run)):

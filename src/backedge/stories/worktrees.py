@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from backedge.adapters.agents.git_tree import ask, common_folder, repository_of
@@ -14,8 +14,9 @@ from backedge.adapters.evidence.git_settings import git_settings
 from backedge.core.errors import WorkflowError
 from backedge.project import Project
 from backedge.project.borrowed import is_borrowed
-from backedge.project.git import GitRefused, git
-from backedge.project.worktrees import STORY, Worktree, checkout_of, folder_of, make, run_worktree
+from backedge.project.delivery import everything
+from backedge.project.git import GitRefused, answer, git
+from backedge.project.worktrees import STORY, Worktree, checkout_of, folder_of, make, run_worktree, worktrees
 
 
 def worktree_of(project: Project, folder: Path, id: str, first: bool = False) -> Path:
@@ -47,6 +48,18 @@ def worktree_path(project: Project, id: str) -> Path | None:
     """The worktree of a story; None if it has none."""
     tree = folder_of(project) / id
     return tree if (tree / ".git").exists() else None
+
+
+def unmerged(project: Project, folder: Path, ids: Iterable[str]) -> list[str]:
+    """Those of some stories, in any case, whose work is in their worktrees and not in HEAD."""
+    wanted = {id.casefold() for id in ids}
+    found = []
+    for tree in worktrees(project):
+        if tree.of_story and tree.id.casefold() in wanted:
+            ahead = answer(folder, "rev-list", "--count", tree.branch, "^HEAD") not in ("", "0")
+            if ahead or everything(tree, "HEAD").files:
+                found.append(tree.id)
+    return found
 
 
 def restored(project: Project, folder: Path, run: str, file: Path) -> None:
