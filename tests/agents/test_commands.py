@@ -371,7 +371,8 @@ def test_a_pass_after_a_fail_on_stdout_is_an_error(tmp_path: Path, between: str)
     [
         '{"verdict": "pass"}\n{"verdict": "fail", "summary": "no"}',
         '{"history": [{"verdict": "fail", "round": 1}]}\n{"verdict": "pass"}',
-        'the key "verdict": "fail" is for work that is wrong\n{"verdict": "pass"}',
+        'say {"verdict": "fail", "summary": "why"} if it is wrong\n{"verdict": "pass"}',
+        '{"verdict": "fail"}\nis what I would say without a reason\n{"verdict": "pass"}',
     ],
 )
 def test_the_last_outcome_on_stdout_counts_whatever_else_is_printed(tmp_path: Path, said: str) -> None:

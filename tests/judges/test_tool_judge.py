@@ -290,20 +290,39 @@ def test_a_judge_keeps_only_what_it_wrote_for_the_files_that_are_delivered(tmp_p
     assert shop.read("settings.txt") == "new\n"
 
 
-def test_what_only_the_room_forbids_is_explained(tmp_path: Path) -> None:
-    """A test that moves a folder passes by hand and fails in an overlay: nobody could guess why."""
-    rename = "import os; os.rename('data', 'moved'); os.rename('moved', 'data')"
-    shop = Shop(tmp_path)
+RENAME = "import os; os.rename('data', 'moved'); os.rename('moved', 'data')"
+
+
+def shop_that_moves_a_folder(folder: Path, **more: Any) -> Shop:
+    """A test that moves a folder passes by hand and fails in an overlay."""
+    shop = Shop(folder, **more)
     shop.write("data/a", "1")
-    shop.write("tests/moves.sh", f'{sys.executable} -c "{rename}"\n')
+    shop.write("tests/moves.sh", f'{sys.executable} -c "{RENAME}"\n')
     shop.begin()
+    return shop
+
+
+@pytest.mark.parametrize("room", ["auto", "copy"])
+def test_a_judge_that_moves_folders_runs_in_a_plain_copy(tmp_path: Path, room: str) -> None:
+    shop = shop_that_moves_a_folder(tmp_path, room=room)
+    shop.write("total", "90\n")
     found = shop.judged()
-    assert found.evidence is not None
-    if found.evidence.room != "overlay":
+    assert found.outcome.verdict == "pass"
+    assert (found.evidence.room, found.evidence.notes) == ("copy", ())
+    assert shop.read("data/a") == "1"
+    assert nothing_left(shop)
+
+
+def test_what_only_the_room_forbids_is_explained(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.begin()
+    if shop.judged().evidence.room != "overlay":
         pytest.skip("only an overlay forbids it")
+    shop = shop_that_moves_a_folder(tmp_path, room="overlay")
+    found = shop.judged(2)
     assert [note for note in found.evidence.notes if "folders that were there before cannot be renamed" in note]
     shop.write("tests/moves.sh", "exit 1\n")
-    assert shop.judged(2).evidence.notes == (), "any other failure needs no hint"
+    assert shop.judged(3).evidence.notes == (), "any other failure needs no hint"
 
 
 def test_a_report_in_the_workspace_counts_if_the_judge_wrote_it(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.cheats.case import Repository, sh
+from tests.cheats.cheats.fifth_look import CHECKS, NO_TESTS
 from tests.cheats.cheats.fourth_look import CHECKED, COMPARE
 from tests.cheats.repositories import (
     CART,
@@ -10,6 +11,7 @@ from tests.cheats.repositories import (
     IGNORED,
     PYPROJECT,
     PYTEST,
+    REVIEWED,
     SHOP,
     TEST_CART,
     at_attempt,
@@ -152,5 +154,54 @@ CASES = [
         "the user has a worktree and a clone inside the repository",
         sh(FIX),
         prepare="git init -q . && git add -A && git commit -qm first\ngit worktree add -q -b other wt\ngit clone -q . vendor",
+    ),
+    control(
+        "tests-rename-a-folder",
+        "a test renames a folder of the repository, and takes that back",
+        sh(FIX),
+        files={
+            "data/x.txt": "1\n",
+            "tests/test_rename.py": "import os\n\n\ndef test_rename():\n    os.rename('data', 'moved')\n    os.rename('moved', 'data')\n",
+        },
+    ),
+    control(
+        "a-folder-of-checks",
+        "fixes the defect, and adds and renames tests in a folder that only the command line names",
+        sh(
+            f"{FIX}sed -i 's/def test_sum/def test_sums/' checks/check_cart.py\n"
+            "grep -q test_more checks/check_cart.py || printf '\\n    def test_more(self):\\n        self.assertEqual(total([200], 25), 150)\\n' >> checks/check_cart.py"
+        ),
+        files={**NO_TESTS, "checks/__init__.py": "", "checks/check_cart.py": CHECKS},
+        workflow=SHOP.workflow.replace(
+            PYTEST, 'run: [python, -m, unittest, discover, -s, checks, -p, "check*.py", -t, .], report: exitcode'
+        ),
+    ),
+    control(
+        "testpaths-of-a-package",
+        "the configuration of pytest names a folder that has the product and its tests",
+        sh(f"{FIX}cp shop/cart.py packages/cart.py"),
+        files={
+            "packages/cart.py": f"import common\n\n{CART}",
+            "packages/test_cart.py": TEST_CART.replace("shop.cart", "cart"),
+            "common.py": "",
+            "pyproject.toml": '[tool.pytest.ini_options]\ntestpaths = ["packages"]\npythonpath = [".", "packages"]\n',
+        },
+    ),
+    control(
+        "link-to-a-build",
+        "a link of the repository leads to a folder that git ignores; the coder builds there",
+        sh(f"{FIX}mkdir -p build\ndate > build/out.txt"),
+        prepare="mkdir build\necho 1 > build/out.txt\nln -s build latest",
+    ),
+    control(
+        "reviewer-thinks-aloud",
+        "a reviewer prints what it could say, and its history, before it passes the work",
+        sh(FIX),
+        files={
+            "agents/review.py": 'print(\'I say {"verdict": "fail", "summary": "why"} or pass\')\n'
+            'print(\'{"history": [{"verdict": "fail", "summary": "why"}]}\')\nprint(\'{"verdict": "pass"}\')\n'
+        },
+        workflow=REVIEWED,
+        reviewed=True,
     ),
 ]

@@ -169,18 +169,24 @@ def _printed(stdout: Path, most: int) -> Json:
 
 
 def _failed_before(text: bytes) -> bool:
-    """Whether there is an outcome in a text that says fail. What is around it, such as a broken object, hides nothing."""
+    """Whether an outcome in a text says fail, and why: one that begins a line. What is around it hides nothing."""
     for found in islice(_FAILS.finditer(text), MOST_FAILS):
         start = found.start()
         for _ in range(MOST_BRACES):
             start = text.rfind(b"{", 0, start)
             if start < 0:
                 break
-            with suppress(ValueError, RecursionError):
-                part = text[start : start + MOST_BEFORE].decode("utf-8", "replace")
-                if _verdict(_DECODER.raw_decode(part)[0]) == "fail":
-                    return True
+            if not start or text[start - 1] in b"\r\n":
+                with suppress(ValueError, RecursionError):
+                    part = text[start : start + MOST_BEFORE].decode("utf-8", "replace")
+                    if _fails(_DECODER.raw_decode(part)[0]):
+                        return True
+                break
     return False
+
+
+def _fails(value: Json) -> bool:
+    return _verdict(value) == "fail" and isinstance(value, dict) and bool(value.get("findings") or value.get("summary"))
 
 
 def _verdict(value: Json) -> str | None:

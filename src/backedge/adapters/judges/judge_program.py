@@ -19,7 +19,8 @@ from backedge.adapters.agents.process import Bounds
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
 from backedge.adapters.evidence.names import path_of
 from backedge.adapters.evidence.room import Room, found_room, open_room
-from backedge.adapters.evidence.room_opening import RoomKind
+from backedge.adapters.evidence.room_opening import RoomKind, probed
+from backedge.adapters.evidence.room_plan import Means
 from backedge.adapters.evidence.store import NOTHING_PRINTED, Printed
 from backedge.adapters.judges.compiled import built_since, compiled, compiled_packages, compiled_python
 from backedge.adapters.judges.make_targets import made_since
@@ -41,6 +42,8 @@ LOG_KEPT = 256 * 1024
 LARGEST_REPORT = 64 * 1024 * 1024
 _ROOM, _REPORT = "room", "report"
 """Beside the records of a part: the name of its room and the path of its report, to find them again after a crash."""
+_NOT_RENAMED = ("Invalid cross-device link", "cross-device link not permitted", "EXDEV")
+"""What programs print if they rename a folder of an overlay, which says that the two names are on different devices."""
 _ROOM_NAME = re.compile(r"[0-9a-f]{16}")
 
 
@@ -86,6 +89,8 @@ class Part:
     """Whether it runs on the files of the start, so that what it compiles may be kept."""
     moving: bool = False
     """Whether others change the workspace meanwhile: the judge gets a copy."""
+    plain: bool = False
+    """Whether there may be no overlay at all, also not over a copy."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,17 @@ class PartResult:
         return self.reading.tests
 
 
+def cannot_rename(found: PartResult) -> bool:
+    """Whether a program failed in a room, and says that it could not rename a folder."""
+    outcome = found.reading.outcome
+    if found.room not in ("overlay", "copy") or outcome.verdict == "pass":
+        return False
+    said = found.printed.decode("utf-8", "replace") + "".join(
+        f"{each.description}{each.evidence}" for each in outcome.findings
+    )
+    return any(words in said for words in _NOT_RENAMED)
+
+
 class CannotRun(AgentError):
     """The tool itself could not start: this says nothing about what it should judge."""
 
@@ -126,9 +142,21 @@ class JudgeProgram:
 
     def __init__(self, evidence: WorkspaceEvidence, command: JudgeCommand) -> None:
         self._evidence, self._command = evidence, command
+        self._renames = False
 
     async def run(self, part: Part) -> PartResult:
-        """Run the program to its end and read its report."""
+        """Run the program to its end and read its report. One that cannot rename a folder in an overlay runs in a copy."""
+        found = await self._run(dataclasses.replace(part, plain=True) if self._renames else part)
+        return await self._run(dataclasses.replace(part, plain=True)) if self._needs_copy(found) else found
+
+    def _needs_copy(self, found: PartResult) -> bool:
+        """Whether a program failed because an overlay cannot rename a folder. From then on, it always gets a copy."""
+        if self._renames or self._command.room not in ("auto", "copy") or not cannot_rename(found):
+            return False
+        self._renames = True
+        return True
+
+    async def _run(self, part: Part) -> PartResult:
         room, reports = await asyncio.to_thread(self._opened, part)
         folder = self._folder(part)
         try:
@@ -149,7 +177,9 @@ class JudgeProgram:
         reports = self._evidence.reports.found(_note(folder, _REPORT))
         try:
             if room is not None and ended is not None and ended.known:
-                return await asyncio.to_thread(self._read, folder, room, ended, part)
+                found = await asyncio.to_thread(self._read, folder, room, ended, part)
+                if not self._needs_copy(found):
+                    return found
         finally:
             if room is not None:
                 await asyncio.shield(asyncio.to_thread(_closed, room, reports))
@@ -165,7 +195,8 @@ class JudgeProgram:
         settings, command = self._evidence.settings, self._command
         # An overlay needs a workspace that stands still: while an agent is at work, the judge gets a copy.
         moving = part.moving or self._evidence.under_way.working
-        kind = "copy" if moving and command.room in ("auto", "overlay") else command.room
+        kind = "copy" if (moving and command.room in ("auto", "overlay")) or part.plain else command.room
+        found = probed(settings.folder, settings.folder, self._evidence.scratch) if part.plain else None
         settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)  # only a folder that is there can be hidden
         reports = self._evidence.reports.make()
         removed, hidden = list(part.remove), [self._evidence.home, settings.state]
@@ -195,6 +226,7 @@ class JudgeProgram:
                 shows=[reports.path],
                 fingerprint=self._evidence.of(part.run).fingerprint(),
                 fills=part.fills,
+                means=Means(overlay=False, mounts=found.mounts) if found else None,
             )
         except AgentError as error:
             reports.remove()
