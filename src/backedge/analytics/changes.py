@@ -41,8 +41,8 @@ class AttemptChange(Shape, frozen=True):
     undone: tuple[str, ...] = ()
     """What was undone, as unified diff lines: by a rollback, after an error, or because the step may not change it."""
     undone_left_out: int = 0
-    undone_because: str = "the step may not change it"
-    """Why it was undone, if something was."""
+    undone_because: str = ""
+    """Why it was undone; empty if nothing was."""
     protected: tuple[ProtectedDiff, ...] = ()
     """The tests and configuration of judges that it left changed, compared with the start of the run: all of them."""
     new_version: bool = True

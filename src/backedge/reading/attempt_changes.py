@@ -124,12 +124,13 @@ async def reworks(
     diffs, rollbacks = RunDiffs(project, state.run), rolled_back(events)
     found = {key: entry for key, entry in found.items() if only is None or key in only}
     for key, entry in found.items():
+        because = "it was rolled back" if key in rollbacks else entry.undone_because or "the step may not change it"
         undone = _undone_lines(AttemptFolder(project.state, state.run, *key).path, secrets)
         changed = [each for each in state.protected.values() if (each.step, each.attempt) == key]
         found[key] = replace(
             entry,
             undone=_shortened(undone),
-            undone_because="it was rolled back" if key in rollbacks else entry.undone_because,
+            undone_because=because if undone else "",
             undone_left_out=max(0, len(undone) - MOST_LINES),
             protected=tuple(diffs.of(each) for each in changed),
         )
