@@ -26,8 +26,6 @@ ANOTHER_MEANING = {
     "nodes": "YAML nodes",
     "Node": "a YAML node",
     "_node": "a YAML node",
-    "ImportedIteration": "an iteration of a progress file, as its system calls it",
-    "_iterations": "those of a progress file",
 }
 """Names in which such a word means something else than in the glossary."""
 

@@ -34,7 +34,7 @@ ARGUMENTS = [
     "--disable-sync",
     "--disable-dev-shm-usage",
 ]
-PATIENCE = 20_000
+PATIENCE = 60_000
 """Milliseconds to wait for what should happen at once."""
 
 
