@@ -313,7 +313,7 @@ def _of_attempt(changes: Sequence[AttemptChange]) -> list[tuple[str, tuple[str, 
         if each.diff or (each.note and not each.files_diff):
             found.append(("output", each.diff, _remark(each.left_out, each.note)))
         if each.undone:
-            found.append(("undone, because the step may not change it", each.undone, _remark(each.undone_left_out)))
+            found.append((f"undone, because {each.undone_because}", each.undone, _remark(each.undone_left_out)))
         for diff in each.protected:
             title = f"protected: {diff.file}, compared with the start of the run"
             found.append((title, diff.lines[:MOST_LINES], diff.note or _remark(max(0, len(diff.lines) - MOST_LINES))))
