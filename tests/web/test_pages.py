@@ -67,7 +67,7 @@ UNSAID = re.compile(
     r"^\.(words|options|loop|decided|by|note|option)$"  # said by the choices, or empty until it is decided
     r"|^\.choices|^\.breach|^\.reason$|^\.numbers|^\.kind$|^\.history.*(state|kind)$|\.status$|\.found_by$"
     r"|^\.last_changes.*(loops|kind)$|^\.inputs\.whole$|\.routed_by$|^\.verdicts\.findings|^\.last_changes.files.kind$"
-    r"|\.shares|^\.offers"
+    r"|\.shares|^\.offers|\.undone_because$"
 )
 """Keys that the page says in other words; each has a test of its own, or is part of the choices."""
 
