@@ -18,7 +18,7 @@ from backedge.core.events import Event
 from backedge.core.feedback.undoable import words_of
 from backedge.core.model import HUMAN, Resolution
 from backedge.core.state.run import ASKED
-from backedge.core.text import claimed, counted, duration, finding_ids
+from backedge.core.text import counted, duration, finding_ids
 from backedge.core.wording import tests_text
 from backedge.reading.evidence_words import BEFORE
 
@@ -194,7 +194,7 @@ def _finding_lines(finding: FindingReport, page: Page, indent: int = 2) -> Itera
         ("impact", finding.impact),
         ("requirement", finding.requirement_id or ""),
         ("suggested fix", finding.suggested_fix or ""),
-        ("its author says", claimed(finding.claim)),
+        ("its author says", finding.claim),
     )
     settled = finding.status in SETTLED and not page.whole
     for label, text in parts:
