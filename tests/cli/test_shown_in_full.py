@@ -241,7 +241,9 @@ def test_a_loop_shows_only_claims_about_its_own_findings(make: Make) -> None:
         {"steps": steps}, code=[{"output": 1}, fix], review=[failed("one"), passed()], test=[failed("two"), passed()]
     )
     assert project.run().outcome == "verified"
-    assert project.backedge("show").out.count("code says F-1 is contested: the story says so") == 1
+    text = project.backedge("show").out
+    assert text.count("code says F-1 is contested: the story says so") == 1
+    assert text.count("its author says: contested: the story says so") == 1
 
 
 def test_text_that_is_cut_names_the_command_that_shows_all_of_it(make: Make) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from backedge.analytics.report import FindingReport, ImportedIteration, LoopReport, Report, UsageReport
+from backedge.analytics.report import FindingReport, ImportedRound, LoopReport, Report, UsageReport
 from backedge.analytics.rounds import RoundReport
 from backedge.compat import Defect, LoopRecord, read
 from backedge.compat.progress import Progress
@@ -39,13 +39,13 @@ def imported_report(state: RunState, file: e.FileImported) -> Report:
         refused=(),
         usage=UsageReport(0.0, 0, 0, 0, 0.0),
         decisions=(*(_reasons(contents.loops) if file.reading > 2 else ()), *notes),
-        iterations=tuple(_iterations(contents.progress)) if contents.progress is not None else (),
+        iterations=tuple(_imported_rounds(contents.progress)) if contents.progress is not None else (),
     )
 
 
-def _iterations(progress: Progress) -> Iterator[ImportedIteration]:
+def _imported_rounds(progress: Progress) -> Iterator[ImportedRound]:
     for each in progress.feedback_loop.iterations:
-        yield ImportedIteration(
+        yield ImportedRound(
             each.number,
             each.implementation,
             each.review_result,

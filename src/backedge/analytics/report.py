@@ -230,8 +230,8 @@ class UsageReport(Shape, frozen=True):
     seconds: float
 
 
-class ImportedIteration(Shape, frozen=True):
-    """One iteration of a tight loop in an imported file."""
+class ImportedRound(Shape, frozen=True):
+    """One round of a tight loop in an imported file, which calls it an iteration."""
 
     number: int
     implementation: str
@@ -272,7 +272,7 @@ class Report(Shape, frozen=True):
     """The decisions of people that an imported file lists."""
     waits_until: float | None = None
     """When the first step tries again that waits for a limit of its provider, in seconds since the epoch."""
-    iterations: tuple[ImportedIteration, ...] = ()
+    iterations: tuple[ImportedRound, ...] = ()
     """The iterations that an imported progress file or scratchpad lists."""
 
     @property

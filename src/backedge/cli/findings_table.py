@@ -8,7 +8,7 @@ from backedge.analytics.inbox import InboxItem
 from backedge.analytics.verdict_marks import LEGEND, MARKS
 from backedge.cli.page import UNLIMITED, Page
 from backedge.core.briefing import BriefedFinding
-from backedge.core.text import claimed, counted, finding_ids
+from backedge.core.text import counted, finding_ids
 
 COLUMN = 7
 MOST_COLUMNS = 6
@@ -75,7 +75,7 @@ def finding_lines(finding: BriefedFinding, page: Page, indent: int = 0, brief: b
         ("requirement", finding.requirement_id or ""),
         ("suggested fix", fix if (fix := finding.suggested_fix or "") not in finding.description else ""),
         (f"{page.cut(finding.found_by, 40)} says", finding.note),
-        ("its author says", claimed(finding.claim)),
+        ("its author says", finding.claim),
     )
     known = [(label, text) for label, text in parts if text]
     if page.brief > 1:  # short texts share a line

@@ -18,7 +18,7 @@ from backedge.core.events import Event
 from backedge.core.feedback.undoable import words_of
 from backedge.core.model import HUMAN, Resolution
 from backedge.core.state.run import ASKED
-from backedge.core.text import claimed, counted, duration, finding_ids
+from backedge.core.text import counted, duration, finding_ids
 from backedge.core.wording import tests_text
 from backedge.reading.evidence_words import BEFORE
 
@@ -47,7 +47,7 @@ def story(
         yield ""
         yield from _loop(loop, report.findings, histories.get(loop.id, LoopHistory()), page, most)
     yield from _without_loop(report, page)
-    yield from _iterations(report, page)
+    yield from _imported_rounds(report, page)
     yield from _open_questions(items, page)
     decisions = [*decided(events), *(shown(each) for each in report.decisions)]
     if decisions:
@@ -87,7 +87,7 @@ def _without_loop(report: Report, page: Page) -> Iterator[str]:
         yield from page.own_line(f"injected in {shown(phases, 60)}, found by {shown(finding.found_by, 60)}", 4)
 
 
-def _iterations(report: Report, page: Page) -> Iterator[str]:
+def _imported_rounds(report: Report, page: Page) -> Iterator[str]:
     """The iterations of an imported tight loop: what was done, and what its judges said."""
     if report.iterations:
         yield from ("", "iterations")
@@ -194,7 +194,7 @@ def _finding_lines(finding: FindingReport, page: Page, indent: int = 2) -> Itera
         ("impact", finding.impact),
         ("requirement", finding.requirement_id or ""),
         ("suggested fix", finding.suggested_fix or ""),
-        ("its author says", claimed(finding.claim)),
+        ("its author says", finding.claim),
     )
     settled = finding.status in SETTLED and not page.whole
     for label, text in parts:

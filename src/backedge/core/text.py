@@ -76,11 +76,6 @@ def shown(text: str, width: int = 100) -> str:
     return shortened(text[: 20 * width], width)
 
 
-def claimed(claim: str) -> str:
-    """What the author of a fix claims, a status and its reason: "contested: the story says so"."""
-    return claim.replace(" ", ": ", 1)
-
-
 def counted(count: int, noun: str) -> str:
     """A number and its noun: 1 run, 2 runs, 3 tries."""
     plural = f"{noun[:-1]}ies" if noun.endswith(("ry", "ty")) else f"{noun}s"
