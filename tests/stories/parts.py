@@ -35,6 +35,8 @@ if "!exit" in reply:
 print(json.dumps(reply))
 """
 
+PATIENCE = 600
+"""Seconds that a command may take: thirty stories take long on a machine that does much else."""
 STEPS = {
     "research": {"phase": "research"},
     "plan": {"phase": "planning", "needs": ["research"]},
@@ -110,7 +112,7 @@ class Stories:
     def backedge(self, *words: str, expect: int = 0) -> tuple[str, str]:
         """What the command says on stdout and stderr."""
         going = self.start(*words)
-        out, err = going.communicate(timeout=120)
+        out, err = going.communicate(timeout=PATIENCE)
         assert "Traceback" not in err, err
         assert going.returncode == expect, f"{going.returncode}: {out}{err}"
         return out, err

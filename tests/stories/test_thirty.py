@@ -109,7 +109,10 @@ def test_no_edit_is_lost_and_every_count_is_right(tmp_path: Path, worktree: bool
     # The last edit may have been saved over a version that backedge has written since it was opened.
     project.auto(expect=3)
     told = {id: project.says(id) for id in expected}
-    assert {id: each["status"] for id, each in told.items()} == {id: status for id, (status, _) in expected.items()}
+    reasons = {id: each.get("blocked_reason") for id, each in told.items()}
+    assert {id: each["status"] for id, each in told.items()} == {id: status for id, (status, _) in expected.items()}, (
+        reasons
+    )
     rejections = asyncio.run(rejections_in(project.folder / ".backedge" / "journal.db"))
     for id, (status, most) in expected.items():
         # An attempt that was killed is made again as the next one, so that its reply in the script is skipped.
