@@ -190,9 +190,10 @@ class Work:
                     self.narrator.restored(entry, why)
             return await start_run(engine, self.source, self.project, entry, views.paths)
         await self._loaded(engine, entry, follower, views)
-        if self._outdated.get(entry.run) != (why := outdated(self.source, self.project, entry.run)):
-            self._outdated[entry.run] = why
+        why = outdated(self.source, self.project, entry.run)
+        if why and self._outdated.get(entry.run) != why:
             self.narrator.restored(entry, why)
+        self._outdated[entry.run] = why
         return await resume_run(engine, self.source, self.project, entry, views.paths)
 
     async def _loaded(self, engine: Engine, entry: Entry, follower: _Follower, views: RunViews) -> Run:
