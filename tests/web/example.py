@@ -384,7 +384,9 @@ def live(seconds: float = 20.0) -> be.Workflow:
         return be.failed(be.Finding(f"line {brief.attempt} is too long", severity="low"), resolutions=known)
 
     steps = [be.Step("write", work, phase="code"), be.Step("look", look, reviews="write", phase="code")]
-    return be.Workflow("novel", steps, limits={"rounds_per_loop": 500, "rounds_total": None, "same_finding": None})
+    return be.Workflow(
+        "novel", steps, limits={"attempts": 1000, "rounds_per_loop": 500, "rounds_total": None, "same_finding": None}
+    )
 
 
 RUNS: Mapping[str, Callable[[], be.Workflow]] = {
