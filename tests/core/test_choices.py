@@ -148,6 +148,12 @@ def test_disagreement_causes_one_more_round_and_then_an_escalation() -> None:
     assert (play.loop().state, play.outcome) == (LoopState.RESOLVED, "done")
 
 
+def test_an_option_itself_is_an_answer() -> None:
+    play = choosing(architect=chooses("queue", "queue"), pm=chooses("polling", "polling")).run()
+    play.decide("Polling").run()
+    assert (choice_of(play).option, play.loop().state) == ("polling", LoopState.RESOLVED)
+
+
 def test_after_a_disagreement_a_person_can_let_the_targets_choose_again() -> None:
     play = choosing(architect=chooses("queue", "queue", "polling"), pm=chooses("polling", "polling", "polling")).run()
     play.decide("continue", note="think of the price").run()
@@ -678,6 +684,11 @@ class TestInWords:
         assert "- live with it (accepted as a limitation)" in text
         assert "```\nWhat was preferred so far:\n```\n- Round 1: " in text, "positions are not options"
         assert "- Round 1: architect prefers queue, because architect knows" in text
+
+    def test_targets_that_are_asked_together_read_how_they_agree(self) -> None:
+        play = choosing(architect=chooses("queue"), pm=chooses("queue")).run()
+        text = feedback_text(play.briefings["pm"][1])
+        assert "Asked: architect, pm. All have to choose the same option." in text
 
     def test_without_options_the_target_is_asked_what_should_be_done(self) -> None:
         play = choosing(limits_it("pm", options=()), pm=lambda p, n: out(None, decision=Decision("proxy")))

@@ -6,6 +6,7 @@ from typing import Any
 
 from backedge.core import events as e
 from backedge.core.model import FindingResolution
+from backedge.core.wording import feedback_text
 from backedge.core.workflow.definition import Repeat
 from tests.core.play import Feedback, Kind, Outcome, Play, Reply, ask, failed, flow, grows, out, passed, step, texts
 
@@ -30,6 +31,8 @@ class TestRepetitions:
         (reminder,) = play.briefings["polish"][2].history
         assert (reminder.loop, reminder.round) == ("L-1", 1)
         assert reminder.findings == ("F-1 (addressed, not verified yet): too slow",)
+        told = feedback_text(play.briefings["polish"][2])
+        assert "### Addressed by your earlier attempts and not verified yet: " in told and "[high] too slow" in told
         assert (play.s.rounds, play.loop().round) == (1, 1), "no round of its own"
 
     def test_a_repetition_may_report_resolutions(self) -> None:
@@ -64,6 +67,7 @@ class TestCascades:
         briefing = play.briefings["design"][-1]
         assert not briefing.feedback, "a fix that waits for its verification is not delivered again"
         assert [each.message for each in briefing.history] == ["(addressed, not verified yet) split it"]
+        assert "Done by your earlier attempts and not verified yet: " in feedback_text(briefing)
         play.finish("design")
         assert play.briefings["code"][-1].feedback.resolutions[0].message == "split it"
 

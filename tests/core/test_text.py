@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backedge.core.text import amount, clean, counted, escaped, finding_ids, one_line
+from backedge.core.text import amount, as_text, clean, counted, escaped, finding_ids, json_text, one_line, shown
+from backedge.core.value import Json
 
 
 @pytest.mark.parametrize(
@@ -108,3 +109,37 @@ def test_findings_in_a_row_are_named_as_a_range(ids: Iterable[int], words: str) 
 )  # fmt: skip
 def test_an_amount_is_written_as_people_write_it(number: float, words: str) -> None:
     assert amount(number) == words
+
+
+def test_a_long_text_is_shown_as_one_short_line() -> None:
+    assert shown("one\ntwo") == "one two"
+    assert shown("word " * 1_000, 12) == "word word w…"
+
+
+LONG = "x" * 96
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"a": [1, None]}, '{"a": [1, null]}'),
+        ({"a": LONG, "b": 1}, f'{{\n  "a": "{LONG}",\n  "b": 1\n}}'),
+        ([LONG, [1]], f'[\n  "{LONG}",\n  [1]\n]'),
+    ],
+)  # fmt: skip
+def test_json_that_does_not_fit_into_a_line_is_broken_into_lines(value: Json, text: str) -> None:
+    assert json_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("as it is\n", "as it is\n"),
+        ({"a": "one line"}, '{"a": "one line"}'),
+        (["a\nb"], '["a\\nb"]'),
+        ({"log": "one\ntwo\n", "code": 1}, '{"code": 1}\nlog:\n  one\n  two'),
+        ({"log": "one\ntwo"}, "log:\n  one\n  two"),
+    ],
+)
+def test_texts_of_several_lines_are_not_written_as_json(value: Json, text: str) -> None:
+    assert as_text(value) == text
