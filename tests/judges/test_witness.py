@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from backedge.core.errors import AgentError
+from backedge.stories.left_over import draft_name
 from tests.evidence.parts import git
 from tests.judges.shop import FILES, NOBODY, RUN, Shop, briefing
 
@@ -352,7 +353,12 @@ def test_stories_are_not_judged(tmp_path: Path) -> None:
     shop = Shop(tmp_path, stories=tmp_path / "shop/stories")
     shop.begin()
     before = shop.evidence.of(RUN).tree().digest
-    found = shop.does("mkdir stories; echo done > stories/a.md", writes=("docs/**",))
+    found = shop.does(
+        f"mkdir stories; echo done > stories/a.md; echo draft > 'stories/{draft_name('a.md', b'', b'1')}'",
+        writes=("docs/**",),
+    )
     assert found.evidence.tree == before
     with pytest.raises(AgentError, match="outside its `writes`"):
         shop.does("echo 1 > stories/a.py", attempt=2, writes=("docs/**",))
+    with pytest.raises(AgentError, match="outside its `writes`"):
+        shop.does("echo 1 > stories/.a.py.new", attempt=3, writes=("docs/**",))

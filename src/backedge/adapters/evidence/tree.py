@@ -8,6 +8,7 @@ time stamps that the file system keeps (ctime cannot be set) and the content its
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Collection
@@ -26,6 +27,9 @@ from backedge.adapters.evidence.listing import listing
 from backedge.adapters.evidence.names import name_of, path_of
 from backedge.adapters.evidence.places import state_home
 from backedge.adapters.evidence.stillness import FolderStamps, folders_hold, folders_of
+
+_STORY = re.compile(r".*\.md|(?:.*/)?\.[^/]+\.md\.[0-9a-f.]+\.new", re.DOTALL)
+"""Stories, and the drafts that replace them: another story may be written while an agent works."""
 
 
 class Tree(msgspec.Struct, frozen=True, dict=True):
@@ -197,7 +201,7 @@ class Trees:
 
     def _skipped(self, path: str) -> bool:
         """The files of backedge and git are not part of the work."""
-        if self._stories is not None and path.endswith(".md") and path.startswith(self._stories):
+        if self._stories is not None and path.startswith(self._stories) and _STORY.fullmatch(path):
             return True
         return path.startswith(self._states) and f"{path}/".startswith(self._folders)
 
